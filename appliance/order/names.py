@@ -2,10 +2,14 @@
 
 import re
 
-from appliance.link.model.naming import HIDDEN, ORDER, Naming
+from appliance.kafka.protocol.metadata import Partition
+from appliance.link.model.naming import BEATS, HIDDEN, ORDER, Naming
 from appliance.link.model.naming_policies import NamingPolicy
 
 _NOTHING = re.compile("(?!)")
+
+BEATS_LOG = Partition(ORDER + BEATS, 0)
+"""The partition of a cluster with the beats of its process, and with wishes."""
 
 
 class GlobalNaming(NamingPolicy):

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from appliance.clock import loop_seconds
 from appliance.engine.model.chunk import Chunk
 from appliance.engine.problem_log import ProblemLog
 from appliance.engine.read.buffer import Limits, ReadyQueue
@@ -37,6 +38,12 @@ from appliance.order.peers import Peer
 
 WINDOW = 64 * 1024 * 1024
 """Bytes that a hidden log may be ahead of what is shown at home."""
+
+ALONE_SECONDS = 10.0
+"""Time without an acknowledgement after which a home may go on alone, in seconds."""
+
+NEAR = 50_000
+"""Records that another cluster may lack when a home that was alone waits for it."""
 
 
 class WakingQueue(ReadyQueue):
@@ -84,6 +91,13 @@ class OrderedPartition:
     limit: int = UNLIMITED
     failure: ApplianceError | None = None
     learned: Learned | None = None
+    pauses: bool = False
+    """True while the home takes nothing: it yields to another one."""
+    may_go_alone: bool = False
+    """True if the home shows what nobody else has once all others are silent for long."""
+    _bound: int = field(init=False, default=-1)
+    _bound_since: float = field(init=False, default=0.0)
+    """The rank that others have acknowledged, and since when, or since when they had all."""
     _arrivals: WakingQueue = field(init=False)
     _places: dict[Origin, Place] = field(init=False, default_factory=dict)
     """Places past what was taken that have no records before them."""
@@ -99,6 +113,7 @@ class OrderedPartition:
         self._stop_taking()
         self._unfollow()
         self.learned = None
+        self._bound = -1
 
     @property
     def record(self) -> OrderRecord:
@@ -197,27 +212,52 @@ class OrderedPartition:
         mark = SequenceMark(promise.epoch, record.rank, runs, vector, record.digest, opens=True)
         taken = Taken([batch for each in shown for batch in each.batches], mark)
         log = HiddenLog(promise.epoch, -1, record.rank, opened, opened, mark.digest, vector, taken.bytes)
-        return Change(self.key, replace(record, accepted=promise.epoch, following=-1, hidden=log), taken=[taken])
+        opened_record = replace(record, accepted=promise.epoch, following=-1, alone=False)
+        return Change(self.key, replace(opened_record, hidden=log), taken=[taken])
 
     def _take_and_show(self, promise: Promise) -> Change | None:
         """Take what has arrived from the origins, and show what another cluster has."""
         record, hidden = self.record, self.record.hidden
         assert hidden is not None
         self._read_hidden(self.own, promise.epoch, record.following)
-        bound = hidden.rank if record.alone else acknowledged(promise, self.own, self.facts())
+        record, bound = self._gate(promise, record, hidden)
         shown = []
         for each in self._hidden_transactions(bound):
             if each.mark.rank > record.rank:
                 shown.append(self._shown(each, record.rank, record.digest))
                 record = replace(show(record, shown[-1]), following=each.next_offset)
                 hidden = replace(hidden, ahead=max(hidden.ahead - each.bytes, 0))
-        taken = self._take(promise.epoch, hidden) if hidden.ahead < WINDOW else None
+        taken = self._take(promise.epoch, hidden) if hidden.ahead < WINDOW and not self.pauses else None
         if taken is not None:
             mark, ahead = taken.mark, hidden.ahead + taken.bytes
             hidden = replace(hidden, rank=mark.rank, digest=mark.digest, vector=mark.vector, ahead=ahead)
-        if not shown and taken is None:
+        if not shown and taken is None and record == self.record:
             return None
         return Change(self.key, replace(record, hidden=hidden), shown, [taken] if taken else ())
+
+    def _gate(self, promise: Promise, record: OrderRecord, hidden: HiddenLog) -> tuple[OrderRecord, int]:
+        """The rank up to which the home may show; the record, which says if that is what nobody else has.
+
+        A home that is alone closes its gate when another one is near, and is alone no longer once that has all.
+        """
+        bound, now = acknowledged(promise, self.own, self.facts()), loop_seconds()
+        if bound != self._bound or hidden.rank <= bound:
+            self._bound, self._bound_since = bound, now
+        is_stalled = now - self._bound_since >= ALONE_SECONDS
+        if not record.alone:
+            goes_alone = self.may_go_alone and is_stalled and hidden.rank > record.rank
+            return (replace(record, alone=True), hidden.rank) if goes_alone else (record, bound)
+        if bound >= max(record.rank, hidden.opened, 1):
+            return replace(record, alone=False), bound
+        is_near = bound > 0 and not is_stalled and record.rank - bound <= NEAR
+        return record, bound if is_near else hidden.rank
+
+    def has_handed_over(self, promise: Promise, target: str) -> bool:
+        """True if all that was taken is shown, here and in the cluster that is to be home."""
+        record, peer = self.record, self.peers.get(target)
+        theirs = peer.facts(self.key) if peer else Facts(None, OrderRecord())
+        taken = record.hidden.rank if record.hidden and record.accepted == promise.epoch else -1
+        return record.rank == taken == theirs.record.rank and theirs.record.accepted == promise.epoch
 
     def _take(self, epoch: Epoch, hidden: HiddenLog) -> Taken | None:
         """The records of the origins that have arrived, in this order."""
@@ -261,7 +301,8 @@ class OrderedPartition:
             if not has_accepted and mark.rank < hidden.opened:
                 raise PartitionStopped(f"{self.key}: the home's hidden log has no longer what it took over")
             shown.append(self._shown(each, record.rank, record.digest))
-            record = replace(show(record, shown[-1]), accepted=promise.epoch, following=each.next_offset)
+            accepted = replace(record, accepted=promise.epoch, following=each.next_offset, alone=False)
+            record = show(accepted, shown[-1])
             size += each.bytes
         return Change(self.key, record, shown) if shown else self._learn(promise)
 

@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from appliance.clock import loop_seconds
 from appliance.engine.problem_log import Notice, ProblemLog
 from appliance.engine.read.source_reader import SourceReader
 from appliance.errors import ApplianceError, LinkRefused, raise_first
@@ -17,30 +18,45 @@ from appliance.link.model.layout import Layout
 from appliance.link.model.naming import Naming
 from appliance.link.model.order import Members
 from appliance.link.model.replicas import Replica
-from appliance.link.model.topic_configs import hidden_log_configs, offsets_topic, own_times, positions_topic
+from appliance.link.model.topic_configs import (
+    beats_topic,
+    hidden_log_configs,
+    offsets_topic,
+    own_times,
+    positions_topic,
+)
 from appliance.order.lane import OrderLane
-from appliance.order.names import hidden_topic
+from appliance.order.model.beats import LaneBeat, Watch, Wish
+from appliance.order.names import BEATS_LOG, hidden_topic
 from appliance.order.partition import OrderedPartition
 from appliance.order.peers import Peer
+from appliance.order.pulse import Pulse
 from appliance.order.runner import OrderRunner
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order of the topics of these ``clusters``, whose first home is ``home``.
+    """An order of the topics of the clusters as they are ``listed``, whose first home is ``home``.
 
-    With ``single`` all partitions of a topic have one order. ``lanes`` are as many in each cluster.
+    With ``single`` all partitions of a topic have one order. ``lanes`` are as many in each cluster. With ``alone`` the
+    home of two clusters goes on when the other one is silent.
     """
 
-    clusters: Members
+    listed: tuple[str, ...]
     home: str
     naming: Naming
     lanes: int
     single: bool = False
+    alone: bool = True
     replication_factor: int = -1
     commit_bytes: int = 2**24
     transaction_timeout: float = 60.0
     discovery_seconds: float = 3.0
+
+    @property
+    def clusters(self) -> Members:
+        """Their ids, sorted."""
+        return tuple(sorted(self.listed))
 
 
 @dataclass(eq=False)
@@ -74,23 +90,40 @@ class OrderProcess:
         await self._make_own_topics()
         self._readers = {name: SourceReader(cluster, self._of(name)) for name, cluster in self.clusters.items()}
         self.runners = [self._runner(lane) for lane in range(self.order.lanes)]
-        tasks = [asyncio.create_task(runner.run(stopping), name=runner.name) for runner in self.runners]
-        searching = asyncio.create_task(self._search(stopping), name="order-topics")
+        pulse = Pulse(self.own, self.clusters, self._lane_beats, self._hear, self._meet, self._problems)
+        for runner in self.runners:
+            runner.beat_due = pulse.due
+        lanes = [asyncio.create_task(runner.run(stopping), name=runner.name) for runner in self.runners]
+        beside = [
+            asyncio.create_task(self._search(stopping), name="order-topics"),
+            asyncio.create_task(pulse.run(), name="order-pulse"),
+        ]
         try:
             await stopping.wait()
         finally:
             for runner in self.runners:
                 runner.wake.set()
-            searching.cancel()
-            await asyncio.gather(*tasks, searching, return_exceptions=True)
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*lanes, *beside, return_exceptions=True)
             for reader in self._readers.values():
                 await reader.close()
+
+    def _lane_beats(self) -> Sequence[LaneBeat]:
+        return [runner.beat() for runner in self.runners]
+
+    def _hear(self, cluster: str, lanes: Sequence[LaneBeat]) -> None:
+        for runner, beat in zip(self.runners, lanes, strict=False):
+            runner.hear(cluster, beat)
+
+    def _meet(self, wish: Wish) -> None:
+        for runner in self.runners:
+            runner.meet(wish)
 
     def stand(self) -> None:
         """Become home of a new epoch, in all lanes."""
         for runner in self.runners:
-            runner.candidacy = self.order.clusters
-            runner.wake.set()
+            runner.meet(Wish("", self.own, waits=False))
 
     def _of(self, cluster: str) -> Callable[[str, ApplianceError | None], None]:
         return lambda subject, error: self.notice(f"{cluster}: {subject}", error)
@@ -99,12 +132,10 @@ class OrderProcess:
         naming, factor = self.order.naming, self.order.replication_factor
 
         async def make() -> None:
-            own = (
-                positions_topic(naming, self.order.lanes, factor),
-                offsets_topic(naming, self.order.lanes, factor),
-            )
+            by_lane = positions_topic(naming, self.order.lanes, factor), offsets_topic(naming, self.order.lanes, factor)
+            own = *by_lane, beats_topic(BEATS_LOG.topic, factor)
             raise_first((await create_topics(self.cluster, own)).failures.values())
-            metadata = await require_led(self.cluster, {topic.name: self.order.lanes for topic in own})
+            metadata = await require_led(self.cluster, {topic.name: topic.partitions for topic in own})
             lanes = len(metadata.topics[naming.positions_topic].leaders)
             if lanes != self.order.lanes:
                 text = f"{naming.positions_topic} of {self.own} has {lanes} lanes, and LANES={self.order.lanes}"
@@ -120,7 +151,8 @@ class OrderProcess:
             name: Peer(name, cluster, positions, wake) for name, cluster in self.clusters.items() if name != self.own
         }
         first = order.clusters if order.home == self.own else None
-        return OrderRunner(self.own, lane, peers, ProblemLog(self.notice), wake, first=first)
+        watch = Watch(self.own, order.listed.index(self.own), loop_seconds())
+        return OrderRunner(self.own, lane, peers, ProblemLog(self.notice), wake, watch, first=first, alone=order.alone)
 
     async def _search(self, stopping: asyncio.Event) -> None:
         """Look for topics until the end; a cluster that does not answer keeps what is known of it."""

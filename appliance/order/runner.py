@@ -3,10 +3,11 @@
 import asyncio
 import contextlib
 import random
-from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from appliance.clock import now_ms
+from appliance.clock import loop_seconds, now_ms
 from appliance.engine.problem_log import ProblemLog
 from appliance.errors import ApplianceError, Fenced, LayoutChanged, PartitionStopped, raise_first
 from appliance.kafka.client.configs import write_limits
@@ -15,24 +16,43 @@ from appliance.link.model.order import Epoch, Members, Promise
 from appliance.link.model.states import LaneState
 from appliance.order.catch_up import catch_up
 from appliance.order.lane import OrderLane
-from appliance.order.model.elections import accepted, first_promise, next_epoch, promise
+from appliance.order.model.beats import LaneBeat, Watch, Wish, is_working, reached
+from appliance.order.model.changes import Change
+from appliance.order.model.elections import GATE, accepted, first_promise, next_epoch, promise
 from appliance.order.partition import Learned, OrderedPartition
 from appliance.order.peers import Peer
 
 _BACKOFF_MAX = 5.0
-_IDLE = 1.0
-"""Longest pause between two transactions' preparations, in seconds."""
+_TICK, _IDLE_MARK = 0.5, 2.0
+"""Longest pause between two looks at what is due, and between two commits of an idle lane, in seconds."""
+
+YIELD_SECONDS = 5.0
+"""Longest time for which a home that yields takes nothing."""
 
 _RETRY = 0.5
 """Pause after a catch-up that failed, in seconds."""
+
+
+class Candidacy(NamedTuple):
+    """It is to become home of a new epoch with these members; the operator has declared some clusters lost."""
+
+    members: Members
+    lost: Members = ()
+
+
+class Yielding(NamedTuple):
+    """A home takes nothing more until another cluster has begun a new epoch, or this time is over."""
+
+    target: str
+    until: float
 
 
 @dataclass(eq=False)
 class OrderRunner:
     """One lane of the cluster ``own``, whose ``partitions`` may be changed at any time; ``peers`` are the other lanes.
 
-    ``candidacy``: it is to become home of a new epoch with these members; ``first``: so it is where nobody has promised
-    anything yet.
+    ``first``: it is to become home of these members where nobody has promised anything yet. With ``alone`` a home of
+    two clusters goes on when the other one is silent. ``beat_due`` asks for a beat at once.
     """
 
     own: str
@@ -40,9 +60,19 @@ class OrderRunner:
     peers: Mapping[str, Peer]
     problems: ProblemLog
     wake: asyncio.Event
+    watch: Watch
     partitions: dict[Partition, OrderedPartition] = field(default_factory=dict)
-    candidacy: Members | None = None
     first: Members | None = None
+    alone: bool = True
+    beat_due: asyncio.Event = field(default_factory=asyncio.Event)
+    _candidacy: Candidacy | None = field(init=False, default=None)
+    _yielding: Yielding | None = field(init=False, default=None)
+    _yields: bool = field(init=False, default=False)
+    _goes_alone: bool = field(init=False, default=False)
+    """By the operator's word."""
+    _committed: float = field(init=False, default_factory=loop_seconds)
+    _advanced: float = field(init=False, default_factory=loop_seconds)
+    _state: object = field(init=False, default=None)
     _unchecked: set[Partition] = field(init=False, default_factory=set)
     _lessons: dict[Partition, asyncio.Task[None]] = field(init=False, default_factory=dict)
     _failures: int = field(init=False, default=0)
@@ -58,9 +88,53 @@ class OrderRunner:
         self._unchecked.add(partition.key)
         self.wake.set()
 
+    def beat(self) -> LaneBeat:
+        """The beat of the lane now."""
+        now, promise, read = (
+            loop_seconds(),
+            self.lane.promise,
+            {name: each.log.read_at for name, each in self.peers.items()},
+        )
+        if promise is None or self.lane.state is not LaneState.COPYING:
+            return LaneBeat(reaches=tuple(reached(now, read)))
+        works = is_working(now, self._committed, self._advanced, read, promise.members, GATE - 1)
+        target = self._yielding.target if self._yielding and self._yields else ""
+        return LaneBeat(promise.epoch, works, self.watch.suspects(now), tuple(reached(now, read)), target)
+
+    def hear(self, cluster: str, beat: LaneBeat) -> None:
+        """Take in a beat of the lane in another cluster; a home that yields to this one is followed at once."""
+        promise = self.lane.promise
+        self.watch.hear(cluster, beat, loop_seconds())
+        if (
+            beat.yields_to == self.own
+            and promise is not None
+            and promise.epoch == beat.epoch
+            and cluster == beat.epoch.home
+        ):
+            self._candidacy = Candidacy(promise.members)
+            self.wake.set()
+
+    def meet(self, wish: Wish) -> None:
+        """Do what an operator wishes, if it is this cluster's to do."""
+        promise = self.lane.promise
+        if promise is None:
+            return
+        is_home = promise.epoch.home == self.own
+        if wish.alone:
+            self._goes_alone = is_home
+        elif wish.members:
+            self._candidacy = Candidacy(wish.members) if is_home else self._candidacy
+        elif not wish.waits:
+            self._candidacy = Candidacy(promise.members, wish.lost) if wish.target == self.own else self._candidacy
+        elif is_home and wish.target != self.own and wish.target in promise.members:
+            self._yielding = Yielding(wish.target, loop_seconds() + YIELD_SECONDS)
+        self.wake.set()
+
     async def run(self, stopping: asyncio.Event) -> None:
         """Work until ``stopping``, which also sets ``wake``; a transaction is finished."""
-        following = [asyncio.create_task(peer.follow(), name=f"{self.name}-{peer.id}") for peer in self.peers.values()]
+        following = [
+            asyncio.create_task(peer.log.follow(), name=f"{self.name}-{peer.id}") for peer in self.peers.values()
+        ]
         try:
             while not stopping.is_set() and self.lane.state is not LaneState.FENCED:
                 await self._step(stopping)
@@ -79,8 +153,10 @@ class OrderRunner:
             await self._check_logs()
             if not await self._write():
                 self._learn()
+                if (promise := self.lane.promise) is not None:
+                    self._note_progress(promise)
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_IDLE):
+                    async with asyncio.timeout(_TICK):
                         await self.wake.wait()
             self._failures = 0
             self.problems.over(self.name)
@@ -121,38 +197,69 @@ class OrderRunner:
 
     async def _write(self) -> bool:
         """Commit the next promise, or the next changes of all partitions; False if there is nothing to write."""
-        if (newer := self._newer_promise()) is not None:
-            await self.lane.commit([], newer)
+        now, own = loop_seconds(), self.lane.promise
+        if (newer := self._newer_promise(now)) is not None:
+            await self._commit([], newer)
+            self._yielding, self._goes_alone = None, False
+            self.watch.promised(newer.epoch, now)
+            self.beat_due.set()
             return True
+        if own is None:
+            return False
+        self._prepare(own, now)
         partitions = [each for each in self.partitions.values() if each.key not in self._unchecked]
         changes = [change for each in partitions if (change := each.next_change()) is not None]
-        own = self.lane.promise
-        if not changes:
-            return False
         records = {change.partition: change.record for change in changes}
-        everywhere = (
-            own is not None
-            and own.named != (own.members,)
-            and all(records.get(key, self.lane.record(key)).accepted == own.epoch for key in self.partitions)
+        everywhere = own.named != (own.members,) and all(
+            records.get(key, self.lane.record(key)).accepted == own.epoch for key in self.partitions
         )
-        await self.lane.commit(changes, accepted(own) if own and everywhere else None)
-        return True
+        if changes or now - self._committed >= _IDLE_MARK:  # a lane that commits nothing is taken for dead
+            await self._commit(changes, accepted(own) if everywhere else None if changes else own)
+            self._note_progress(own)
+        return bool(changes)
 
-    def _newer_promise(self) -> Promise | None:
+    async def _commit(self, changes: Sequence[Change], promise: Promise | None) -> None:
+        await self.lane.commit(changes, promise)
+        self._committed = loop_seconds()
+
+    def _prepare(self, own: Promise, now: float) -> None:
+        """Tell the partitions of what only the lane knows: a home that yields, or may go on alone."""
+        self.watch.promised(own.epoch, now)
+        if self._yielding is not None and now >= self._yielding.until:
+            self._yielding = None
+        for each in self.partitions.values():
+            each.pauses = self._yielding is not None
+            each.may_go_alone = (self.alone and len(own.members) == GATE) or self._goes_alone
+
+    def _note_progress(self, own: Promise) -> None:
+        """Note if an opening has advanced, and if all is handed over to the cluster that the home yields to."""
+        working = [each for each in self.partitions.values() if each.failure is None]
+        state = [(each.record.accepted, each.record.rank) for each in working]
+        if state != self._state or all(each.record.accepted == own.epoch for each in working):
+            self._state, self._advanced = state, loop_seconds()
+        before, yielding = self._yields, self._yielding
+        self._yields = yielding is not None and all(each.has_handed_over(own, yielding.target) for each in working)
+        if self._yields and not before:
+            self.beat_due.set()
+
+    def _newer_promise(self, now: float) -> Promise | None:
         """The promise to give: of the newest epoch that another cluster has promised, or of one of its own."""
         own = self.lane.promise
         others = [each.checkpoint.promise for each in self.peers.values() if each.checkpoint.promise is not None]
         newest = max(others, key=lambda each: each.epoch, default=None)
-        if own is None and newest is None and self.first and not any(each.unread for each in self.peers.values()):
-            return first_promise(Epoch(1, self.own), self.first, now_ms())
-        if self.candidacy is not None:
-            members, self.candidacy = self.candidacy, None
-            seen = [each.epoch for each in (*others, own) if each is not None]
-            wanted = first_promise(next_epoch(self.own, seen), members, now_ms())
-            return promise(own, wanted, now_ms())
         if newest is not None and (own is None or newest.epoch > own.epoch):
+            self._candidacy = None
             return promise(own, newest, now_ms())
-        return None
+        if own is None:
+            is_first = newest is None and self.first and not any(each.log.is_unread for each in self.peers.values())
+            return first_promise(Epoch(1, self.own), self.first, now_ms()) if is_first and self.first else None
+        if self._candidacy is None and self.watch.stands(own, now, random.random()):
+            self._candidacy = Candidacy(own.members)
+        if self._candidacy is None:
+            return None
+        (members, lost), self._candidacy = self._candidacy, None
+        wanted = first_promise(next_epoch(self.own, [own.epoch]), members, now_ms())
+        return promise(own, replace(wanted, lost=lost), now_ms())
 
     def _learn(self) -> None:
         """Have partitions that nothing else brings forward catch up from other clusters."""

@@ -56,6 +56,14 @@ class OrderTruth:
         self._seen.add(record)
         self.order.append(record)
 
+    def forget(self, log: Log) -> None:
+        """A T-global has shown what is declared lost: the others may show another order after what they have."""
+        others = max((rank for each, rank in self.ranks.items() if each is not log), default=0)
+        self._seen.difference_update(self.order[others:])
+        del self.order[others:]
+        self.ranks.pop(log, None)
+        self._places[log] = 2**63
+
     def check_origins(self, whole: bool) -> None:
         """Each origin's records are there in their order; with ``whole`` all of them."""
         of = {record: origin for origin, log in self.origins.items() for _, record in seen(log)}

@@ -81,9 +81,8 @@ class OrderWorld:
     def __init__(self, chance: random.Random, loop: SimulatedLoop, fates: Fates, clusters: int, lanes: int = 1) -> None:
         self.chance, self.loop, self.fates = chance, loop, fates
         self.names: Sequence[str] = NAMES[:clusters]
-        members = tuple(sorted(self.names))
         naming = order_naming("orders|payments")
-        self.order = Order(members, self.names[0], naming, lanes, discovery_seconds=0.5, commit_bytes=2000)
+        self.order = Order(tuple(self.names), self.names[0], naming, lanes, discovery_seconds=0.5, commit_bytes=2000)
         self.cuts: set[tuple[str, str]] = set()
         self.commits = 0
         self.brokers = {
@@ -141,9 +140,13 @@ class OrderWorld:
         self.fates.note("mended", *self.cuts)
         self.cuts.clear()
 
-    def write(self) -> None:
-        """Some producer in some cluster writes, or ends a transaction."""
-        name = self.chance.choice(self.names)
+    def view(self, name: str) -> Any:
+        """A cluster, as an operator beside it sees it."""
+        return SimulatedCluster(self.brokers[name], Side.DESTINATION, self.loop.world, self.fates)
+
+    def write(self, *names: str) -> None:
+        """Some producer in some cluster, of these or of all, writes, or ends a transaction."""
+        name = self.chance.choice(names or self.names)
         topic = self.chance.choice(sorted(self._topics()))
         log = self.chance.choice(self.brokers[name].topics[topic].logs)
         self.workloads[name].write(log)

@@ -2,9 +2,12 @@
 
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
+from appliance.order.model.beats import Wish
+from appliance.order.pulse import wish
 from tests.simulation.client import Fates
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.order_world import OrderWorld
@@ -39,9 +42,55 @@ class Calm:
         limit = self.loop.time() + 60
         while self.world.unsettled() and self.loop.time() < limit:
             self.go_on(1)
-        faults = {name: {k: str(v) for k, v in beside.faults.items()} for name, beside in self.world.beside.items()}
-        assert not self.world.unsettled(), faults
+        assert not self.world.unsettled(), self.faults()
         self.world.check(whole=True)
+
+    def start(self, partitions: int = 1) -> None:
+        """One topic in all clusters, and a process beside each."""
+        self.world.make_topic("orders", partitions)
+        for name in self.world.names:
+            self.world.start(name)
+
+    def produce(self, records: int, *names: str) -> None:
+        """Batches in these clusters, or in all, some moments apart."""
+        for _ in range(records):
+            self.world.write(*names)
+            self.go_on(0.02)
+
+    def wish(self, wanted: Wish, at: str = "orange") -> None:
+        """An operator's wish, in one cluster."""
+        task = self.loop.start(self.loop.world, wish(self.world.view(at), wanted))
+        self.loop.run_while(lambda: not task.done())
+        task.result()
+
+    def memberships(self) -> set[tuple[str, ...]]:
+        """The members of the newest epochs, as the processes that run have promised them."""
+        runners = [
+            each for beside in self.world.beside.values() if beside.life.alive for each in beside.process.runners
+        ]
+        return {runner.lane.promise.members for runner in runners if runner.lane.promise is not None}
+
+    def homes(self) -> set[str]:
+        """The homes of the newest epochs, as the processes that run have promised them."""
+        runners = [
+            each for beside in self.world.beside.values() if beside.life.alive for each in beside.process.runners
+        ]
+        return {runner.lane.promise.epoch.home for runner in runners if runner.lane.promise is not None}
+
+    def until(self, reached: Callable[[], bool], seconds: float) -> float:
+        """Go on until this is so; how long it took. It must be so within these seconds."""
+        began = self.loop.time()
+        self.loop.run_while(lambda: not reached() and self.loop.time() < began + seconds and not self.world.violation)
+        assert reached(), f"not within {seconds} s: {self.faults()}"
+        return self.loop.time() - began
+
+    def shown(self, name: str, number: int = 0) -> int:
+        """The number of records in a T-global."""
+        log = self.world.brokers[name].topics["orders-global"].logs[number]
+        return self.world.truths["orders", number].ranks.get(log, 0)
+
+    def faults(self) -> dict[str, dict[str, str]]:
+        return {name: {k: str(v) for k, v in beside.faults.items()} for name, beside in self.world.beside.items()}
 
     def _tick(self) -> None:
         self.loop.at(self.loop.time() + 0.2, self.loop.world, self._tick)
@@ -64,25 +113,185 @@ def calm() -> Iterator[Callable[[int], Calm]]:
 @pytest.mark.parametrize("clusters", [2, 3, 5])
 def test_all_clusters_show_one_order_of_all_records(clusters: int, calm: Callable[[int], Calm]) -> None:
     order = calm(clusters)
-    order.world.make_topic("orders", 2)
-    for name in order.world.names:
-        order.world.start(name)
-    for _ in range(100):
-        order.world.write()
-        order.go_on(0.02)
+    order.start(partitions=2)
+    order.produce(100)
     order.settle()
 
 
 def test_a_new_home_goes_on_in_the_same_order(calm: Callable[[int], Calm]) -> None:
     order = calm(3)
-    order.world.make_topic("orders", 1)
+    order.start()
     for name in order.world.names:
+        order.produce(30)
+        order.world.beside[name].process.stand()
+    order.settle()
+
+
+def test_a_home_that_is_lost_is_replaced_within_15_seconds_and_changes_nothing_when_it_is_back(
+    calm: Callable[[int], Calm],
+) -> None:
+    order = calm(3)
+    order.start()
+    order.produce(30)
+    order.world.kill("orange")
+    before = order.shown("grape")
+    order.produce(5, "grape", "lemon")
+    order.world.decide_all()
+    took = order.until(lambda: order.shown("grape") > before and order.homes() in ({"grape"}, {"lemon"}), 15)
+    assert took > 5
+    (home,) = order.homes()
+    order.world.start("orange")
+    order.produce(30)
+    order.settle()
+    assert order.homes() == {home}
+
+
+def test_a_cut_between_two_clusters_changes_no_home_and_holds_nobody_up(calm: Callable[[int], Calm]) -> None:
+    order = calm(3)
+    order.start()
+    order.produce(10)
+    order.world.cut("lemon", "orange")
+    order.world.cut("orange", "lemon")
+    order.go_on(20)
+    before = order.shown("lemon")
+    order.produce(10, "orange", "grape")
+    order.world.decide_all()
+    order.until(lambda: order.shown("lemon") > before + 10, 10)
+    assert order.homes() == {"orange"}
+    order.world.mend()
+    order.settle()
+
+
+def test_the_home_moves_by_an_operators_wish_and_nobody_waits_for_five_seconds(calm: Callable[[int], Calm]) -> None:
+    order = calm(3)
+    order.start()
+    order.produce(30)
+    order.wish(Wish("1", "lemon"))
+    assert order.until(lambda: order.homes() == {"lemon"}, 5) < 2
+    before = order.shown("grape")
+    order.produce(5, "grape")
+    order.world.decide_all()
+    assert order.until(lambda: order.shown("grape") > before, 5) < 3
+    order.produce(30)
+    order.settle()
+
+
+def test_a_home_that_yields_to_a_cluster_that_is_down_takes_again(calm: Callable[[int], Calm]) -> None:
+    order = calm(3)
+    order.start()
+    order.produce(10)
+    order.world.kill("lemon")
+    order.wish(Wish("1", "lemon"))
+    order.go_on(6)
+    before = order.shown("grape")
+    order.produce(10, "grape")
+    order.world.decide_all()
+    order.until(lambda: order.shown("grape") > before, 5)
+    assert order.homes() == {"orange"}
+    order.world.start("lemon")
+    order.settle()
+
+
+def test_of_two_clusters_the_home_goes_on_alone_after_ten_seconds_until_the_other_one_is_back(
+    calm: Callable[[int], Calm],
+) -> None:
+    order = calm(2)
+    order.start()
+    order.produce(10)
+    order.world.decide_all()
+    order.go_on(2)
+    order.world.kill("grape")
+    before = order.shown("orange")
+    order.produce(10, "orange")
+    order.world.decide_all()
+    order.go_on(5)
+    assert order.shown("orange") == before
+    order.until(lambda: order.shown("orange") > before, 10)
+    order.world.start("grape")
+    order.settle()
+    runner = order.world.beside["orange"].process.runners[0]
+    order.until(lambda: not any(each.alone for each in runner.lane.checkpoint.orders.values()), 10)
+
+
+def test_without_going_alone_the_home_of_two_clusters_waits(calm: Callable[[int], Calm]) -> None:
+    order = calm(2)
+    order.world.order = replace(order.world.order, alone=False)
+    order.start()
+    order.produce(10)
+    order.world.decide_all()
+    order.go_on(2)
+    order.world.kill("grape")
+    before = order.shown("orange")
+    order.produce(10, "orange")
+    order.go_on(30)
+    assert order.shown("orange") == before
+    order.world.start("grape")
+    order.settle()
+
+
+def test_of_two_clusters_the_operators_word_makes_a_new_home_and_a_former_one_that_was_not_alone_follows(
+    calm: Callable[[int], Calm],
+) -> None:
+    order = calm(2)
+    order.start()
+    order.produce(30)
+    order.world.kill("orange")
+    order.go_on(20)
+    assert order.homes() == {"orange"}
+    order.wish(Wish("1", "grape", lost=("orange",), waits=False), at="grape")
+    before = order.shown("grape")
+    order.produce(10, "grape")
+    order.world.decide_all()
+    order.until(lambda: order.shown("grape") > before and order.homes() == {"grape"}, 20)
+    order.world.start("orange")
+    order.settle()
+
+
+def test_a_former_home_that_was_alone_and_was_declared_lost_stops_and_says_so(calm: Callable[[int], Calm]) -> None:
+    order = calm(2)
+    order.start()
+    order.produce(10)
+    order.world.decide_all()
+    order.go_on(2)
+    order.world.kill("grape")
+    order.produce(10, "orange")
+    order.world.decide_all()
+    before = order.shown("orange")
+    order.until(lambda: order.shown("orange") > before, 20)
+    order.world.kill("orange")
+    order.world.cut("grape", "orange")
+    order.world.truths["orders", 0].forget(order.world.brokers["orange"].topics["orders-global"].logs[0])
+    order.world.start("grape")
+    order.go_on(2)
+    order.wish(Wish("1", "grape", lost=("orange",), waits=False), at="grape")
+    order.produce(10, "grape")
+    order.until(lambda: order.homes() == {"grape"}, 20)
+    order.world.mend()
+    order.world.start("orange")
+    order.until(lambda: "appliance order rebuild" in str(order.faults()["orange"]), 30)
+
+
+def test_a_cluster_joins_and_leaves(calm: Callable[[int], Calm]) -> None:
+    order = calm(4)
+    everybody = order.world.order
+    order.world.order = replace(everybody, listed=("orange", "grape", "lemon"))
+    order.world.make_topic("orders", 1)
+    for name in ("orange", "grape", "lemon"):
         order.world.start(name)
-    for turn in range(90):
-        order.world.write()
-        order.go_on(0.02)
-        if turn % 30 == 29:
-            order.world.beside[order.world.names[turn // 30]].process.stand()
+    order.produce(20, "orange", "grape", "lemon")
+    order.world.order = everybody
+    for name in ("orange", "grape", "lemon"):
+        order.world.kill(name)
+    for name in everybody.listed:
+        order.world.start(name)
+    order.produce(20)
+    order.settle()
+    order.wish(Wish("1", members=tuple(sorted(everybody.listed))))
+    order.until(lambda: {len(members) for members in order.memberships()} == {4}, 10)
+    order.produce(20)
+    order.wish(Wish("2", members=("grape", "melon", "orange")))
+    order.until(lambda: {len(members) for members in order.memberships()} == {3}, 10)
+    order.produce(20)
     order.settle()
 
 

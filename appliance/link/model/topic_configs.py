@@ -65,6 +65,11 @@ def hidden_log_configs() -> dict[str, str]:
     return {**own_times(), **_FOR_EVER, POLICY: _DELETED}
 
 
+def beats_topic(name: str, replication_factor: int) -> NewTopic:
+    """An order's topic of beats to make; of what is older than an hour nobody asks."""
+    return NewTopic(name, 1, replication_factor, {POLICY: _DELETED, "retention.ms": "3600000"})
+
+
 def registry_topic(replication_factor: int) -> NewTopic:
     """The registry of a destination cluster's links to make; the first link makes it."""
     return NewTopic(REGISTRY, 1, replication_factor, {POLICY: _COMPACTED}, frozenset({POLICY}))

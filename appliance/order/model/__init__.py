@@ -1,6 +1,7 @@
 """Decisions of the order, without IO.
 
 - ``elections``: promises, votes, and the gate.
+- ``beats``: beats, wishes, and the watch over the home.
 - ``changes``: the values that a transaction of the order's lane writes.
 - ``view``: the order as the facts of all clusters show it.
 - ``shown``: the view as JSON, and for a terminal.

@@ -1,0 +1,77 @@
+"""The pulse of an order: this process's beats, and those of all others; and operators' wishes."""
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from appliance.clock import now_ms
+from appliance.engine.problem_log import ProblemLog, log_defect
+from appliance.errors import ApplianceError
+from appliance.kafka.client.interface import Cluster
+from appliance.kafka.client.produce import append
+from appliance.kafka.records.records import Record
+from appliance.order.followed_log import FollowedLog
+from appliance.order.model.beats import Beat, LaneBeat, Wish, decode, encode_beat, encode_wish
+from appliance.order.names import BEATS_LOG
+
+_INTERVAL = 1.0
+
+
+@dataclass(eq=False)
+class Pulse:
+    """Writes a beat of ``lanes`` each second, and at once when it is ``due``; gives ``heard`` and ``wished`` to others.
+
+    What was written before it began is left out: a wish that was met, or not, is not met again.
+    """
+
+    own: str
+    clusters: Mapping[str, Cluster]
+    lanes: Callable[[], Sequence[LaneBeat]]
+    heard: Callable[[str, Sequence[LaneBeat]], None]
+    wished: Callable[[Wish], None]
+    problems: ProblemLog
+    due: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self) -> None:
+        """Beat, and listen, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for name, cluster in self.clusters.items():
+                take = functools.partial(self._take, name)
+                log = FollowedLog(cluster, BEATS_LOG, "order-beats", take, lambda: None, lambda: None, from_end=True)
+                tasks.create_task(log.follow(), name=f"order-beats-{name}")
+            tasks.create_task(self._beat(), name="order-beats")
+
+    async def _beat(self) -> None:
+        while True:
+            self.due.clear()
+            try:
+                await self._write()
+                self.problems.over("beats")
+            except ApplianceError as error:
+                self.problems.tell("beats", error)
+            except Exception as error:
+                self.problems.tell("beats", log_defect(error))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_INTERVAL):
+                    await self.due.wait()
+
+    async def _write(self) -> None:
+        cluster = self.clusters[self.own]
+        metadata = await cluster.metadata([BEATS_LOG.topic])
+        await append(cluster, metadata, BEATS_LOG, [encode_beat(Beat(self.own, tuple(self.lanes())), now_ms())])
+
+    def _take(self, cluster: str, records: Sequence[Record]) -> None:
+        for record in records:
+            match decode(record):
+                case Beat(name, lanes):
+                    if name == cluster != self.own:
+                        self.heard(name, lanes)
+                case Wish() as wish:
+                    self.wished(wish)
+
+
+async def wish(cluster: Cluster, wanted: Wish) -> None:
+    """Leave a wish in the topic of beats of a cluster."""
+    await append(cluster, await cluster.metadata([BEATS_LOG.topic]), BEATS_LOG, [encode_wish(wanted, now_ms())])
