@@ -56,13 +56,17 @@ class OrderTruth:
         self._seen.add(record)
         self.order.append(record)
 
-    def forget(self, log: Log) -> None:
-        """A T-global has shown what is declared lost: the others may show another order after what they have."""
+    def forget(self, log: Log) -> int:
+        """A T-global has shown what is declared lost: the others may show another order after what they have.
+
+        Returns the rank from which on they may.
+        """
         others = max((rank for each, rank in self.ranks.items() if each is not log), default=0)
         self._seen.difference_update(self.order[others:])
         del self.order[others:]
         self.ranks.pop(log, None)
-        self._places[log] = 2**63
+        self._ends[log] = 2**63
+        return others
 
     def check_origins(self, whole: bool) -> None:
         """Each origin's records are there in their order; with ``whole`` all of them."""

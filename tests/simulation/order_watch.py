@@ -200,6 +200,11 @@ class OrderWatch:
             self._is_opened(what, key, mark, sequence)
         self.marks[key] = mark
 
+    def forget(self, cluster: str, key: Partition, rank: int) -> None:
+        """A cluster is declared lost, with what it alone has shown, from this rank on."""
+        self._oldest[key] = self._oldest.get(key, [])[:rank]
+        self.damaged.add((cluster, key))
+
     def _is_opened(self, what: str, key: Partition, mark: SequenceMark, sequence: Ranks) -> None:
         """S: what older epochs have shown lies within what this one takes over."""
         for rank, (epoch, record) in enumerate(self._oldest.get(key, [])):

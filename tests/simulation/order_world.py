@@ -140,6 +140,12 @@ class OrderWorld:
         self.fates.note("mended", *self.cuts)
         self.cuts.clear()
 
+    def declare_lost(self, name: str) -> None:
+        """An operator says that a cluster, which was alone, is lost."""
+        for key, truth in self.truths.items():
+            if (log := self.brokers[name].log(Partition(f"{key.topic}-global", key.number))) is not None:
+                self.watch.forget(name, key, truth.forget(log))
+
     def view(self, name: str) -> Any:
         """A cluster, as an operator beside it sees it."""
         return SimulatedCluster(self.brokers[name], Side.DESTINATION, self.loop.world, self.fates)

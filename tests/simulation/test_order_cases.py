@@ -260,7 +260,7 @@ def test_a_former_home_that_was_alone_and_was_declared_lost_stops_and_says_so(ca
     order.until(lambda: order.shown("orange") > before, 20)
     order.world.kill("orange")
     order.world.cut("grape", "orange")
-    order.world.truths["orders", 0].forget(order.world.brokers["orange"].topics["orders-global"].logs[0])
+    order.world.declare_lost("orange")
     order.world.start("grape")
     order.go_on(2)
     order.wish(Wish("1", "grape", lost=("orange",), waits=False), at="grape")
