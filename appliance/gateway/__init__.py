@@ -4,5 +4,6 @@
 - ``command``: ``appliance source``, a tunnel server that dials the source brokers, and ``appliance destination``, the
   brokers' names and ports on this VM's loopback.
 - ``endpoints``, ``watcher``: an address for each broker, and the brokers that live metadata name.
-- ``status``: health, metrics and status over HTTP, that of the other end through the tunnel.
+- ``source_tunnel``: the way to the brokers of one source cluster; an order has one to each other cluster.
+- ``status``, ``order_status``: health, metrics and status over HTTP, that of the other end through the tunnel.
 """

@@ -4,29 +4,24 @@ import argparse
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
-from functools import partial
+from collections.abc import Awaitable, Callable, Sequence
 
-from appliance.dns.binding import AddressBook
 from appliance.dns.server import DnsServer
 from appliance.dns.stub import StubResolver, system_addresses
-from appliance.gateway.endpoints import Endpoints
 from appliance.gateway.model.health import Keys
-from appliance.gateway.status import DestinationStatus, FarEnd, SourceStatus, serving
-from appliance.gateway.watcher import BrokerWatcher, resolver
-from appliance.kafka.client.cluster import KafkaCluster
-from appliance.runtime.background import in_background
-from appliance.runtime.command import Command, Run, with_settings
+from appliance.gateway.order_status import OrderStatus
+from appliance.gateway.source_tunnel import SourceTunnel, gateways_cluster, lookup, source_tunnel
+from appliance.gateway.status import DestinationStatus, SourceStatus, serving
+from appliance.runtime.background import Work, in_background
+from appliance.runtime.command import Command, Run, with_settings_by
 from appliance.runtime.confinement import read_only
+from appliance.settings.env_file import read_either
 from appliance.settings.role import Role
 from appliance.settings.values import Settings, Side, TunnelSettings
-from appliance.tls.identity import Identity
 from appliance.tunnel.broker_dialer import Resolve
 from appliance.tunnel.certificate_reload import CertificateReload
-from appliance.tunnel.client import TunnelClient
 from appliance.tunnel.dialler import carrier_of
 from appliance.tunnel.limits.connection_limit import raise_fd_limit
-from appliance.tunnel.model.allowlist import check_endpoint
 from appliance.tunnel.model.connect import DRAIN_SECONDS
 from appliance.tunnel.server import TunnelServer
 from appliance.tunnel.stream.jams import reset_jammed
@@ -65,60 +60,42 @@ def broker_resolver(settings: TunnelSettings) -> Resolve:
 
 async def run_destination(settings: Settings, stopping: asyncio.Event) -> None:
     """The destination VM: serve the brokers' endpoints and names on its loopback until ``stopping`` is set."""
-    tunnel = settings.tunnel
-    raise_fd_limit(tunnel.connections_max)
+    raise_fd_limit(settings.tunnel.connections_max * len(settings.links))
     async with contextlib.AsyncExitStack() as stack:
-        identity = await stack.enter_async_context(CertificateReload(tunnel, Side.DESTINATION))
-        client = await stack.enter_async_context(TunnelClient(tunnel, identity))
-        endpoints = Endpoints(tunnel.allowed, AddressBook(tunnel.endpoint_network), client)
-        await endpoints.open_exact()
-        dns = DnsServer(settings.dns, endpoints.lookup)
+        tunnels = [await stack.enter_async_context(source_tunnel(link)) for link in settings.links]
+        dns = DnsServer(settings.dns, lookup(tunnels))
         await dns.start()
         stack.push_async_callback(dns.close)
-        keys = partial(_keys, identity, tunnel)
-        await _watch(settings, client, keys, endpoints, dns, stopping)
+        await _watch(settings, tunnels, dns, stopping)
         log.info("stopping", extra={"fields": {"drain_seconds": DRAIN_SECONDS}})
         await dns.close()  # a name that is asked for now would open an endpoint
-        await client.drain(DRAIN_SECONDS)
+        await asyncio.gather(*(tunnel.client.drain(DRAIN_SECONDS) for tunnel in tunnels))
 
 
-async def _watch(
-    settings: Settings,
-    client: TunnelClient,
-    keys: Callable[[], Keys],
-    endpoints: Endpoints,
-    dns: DnsServer,
-    stopping: asyncio.Event,
-) -> None:
-    """Follow the source's brokers and serve the status until ``stopping`` is set.
+async def _watch(settings: Settings, tunnels: Sequence[SourceTunnel], dns: DnsServer, stopping: asyncio.Event) -> None:
+    """Follow the sources' brokers and serve the status until ``stopping`` is set.
 
-    Its own connections through the tunnel are closed by then, so that no drain waits for them.
+    Its own connections through the tunnels are closed by then, so that no drain waits for them.
     """
-    tunnel = settings.tunnel
-    async with _source_cluster(settings, endpoints) as source:
-        watcher = BrokerWatcher(source, tunnel.allowed, endpoints)
-        far_end = FarEnd(client.server_status, tunnel.link)
-        status = DestinationStatus(settings, client, keys, endpoints, dns, watcher, far_end)
-        served = serving(tunnel.status, status)
-        work = {"brokers": watcher.run, "memory": reset_jammed, "status": served, "far_end": far_end.run}
+    work: dict[str, Work] = {"memory": reset_jammed}
+    ends: dict[str, DestinationStatus] = {}
+    async with contextlib.AsyncExitStack() as stack:
+        for tunnel in tunnels:
+            cluster = await stack.enter_async_context(gateways_cluster(tunnel.link, tunnel.endpoints))
+            ends[tunnel.link.source.cluster_id], own_work = tunnel.watched(cluster, dns)
+            work |= own_work
+        first = next(iter(ends.values()))
+        work["status"] = serving(settings.tunnel.status, OrderStatus(ends) if settings.source.member else first)
         async with in_background(log, _FAILURE, **work):
+            ssh = settings.tunnel.ssh
             fields = {
-                "server": str(tunnel.server),
-                "ssh": str(tunnel.ssh.login) if tunnel.ssh else "",
-                "link": tunnel.link,
-                "dns": str(status.shim),
+                "server": ", ".join(str(link.tunnel.server) for link in settings.links),
+                "ssh": str(ssh.login) if ssh else "",
+                "link": settings.tunnel.link,
+                "dns": str(first.shim),
             }
             log.info("ready", extra={"fields": fields})
             await stopping.wait()
-
-
-def _keys(identity: Identity, tunnel: TunnelSettings) -> Keys:
-    return Keys(identity.days_left(), bool(tunnel.previous_secret), identity.peer_days_left())
-
-
-def _source_cluster(settings: Settings, endpoints: Endpoints) -> KafkaCluster:
-    accept, name = partial(check_endpoint, settings=settings.tunnel), f"{settings.replicator}-gateway"
-    return KafkaCluster(settings.source, resolver(endpoints), name, "; through the tunnel", accept=accept)
 
 
 def _uvloop() -> asyncio.AbstractEventLoop:
@@ -132,27 +109,29 @@ def _confined(role: Role, run: Callable[[Settings, asyncio.Event], Awaitable[Non
     """An end that reads only the files that its settings name; a login by token may need any."""
 
     async def confine_and_run(settings: Settings, _: argparse.Namespace, stopping: asyncio.Event) -> None:
-        by_token = False
+        by_token, sources = False, [link.source for link in settings.links]
         if role & Role.DESTINATION:
             carrier_of(settings.tunnel)
-            by_token = settings.source.mechanism.by_token
-        version = 0 if by_token else read_only(settings.tunnel, settings.source)
+            by_token = any(source.mechanism.by_token for source in sources)
+        version = 0 if by_token else read_only(settings.tunnel, *sources)
         log.info("files confined", extra={"fields": {"landlock": version}})
         await run(settings, stopping)
 
-    return with_settings(role, confine_and_run)
+    return with_settings_by(read_either, role, confine_and_run)
 
 
 SOURCE = Command(
     "Listens on TUNNEL_LISTEN:TUNNEL_PORT for the destination VM, and carries its connections to the source "
-    "brokers that SOURCE_BROKER_SERVERS and SOURCE_BROKER_PATTERN allow, and to no other target.",
+    "brokers that SOURCE_BROKER_SERVERS and SOURCE_BROKER_PATTERN allow, and to no other target. In an order, with "
+    "GLOBAL_CLUSTERS, it listens for all other VMs, and carries to the brokers of GLOBAL_CLUSTER.",
     _confined(Role.SOURCE, run_source),
     loop=_uvloop,
 )
 
 DESTINATION = Command(
     "Gives every source broker a loopback address, resolves its name on DNS_LISTEN, and carries connections to "
-    "that address through the tunnel to SOURCE_SIDE_TUNNEL_IP:TUNNEL_PORT.",
+    "that address through the tunnel to SOURCE_SIDE_TUNNEL_IP:TUNNEL_PORT. In an order, with GLOBAL_CLUSTERS, it does "
+    "so for the brokers of every other cluster, through a tunnel to the VM beside it.",
     _confined(Role.DESTINATION, run_destination),
     loop=_uvloop,
 )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.registry import Collector
 
 from appliance.clock import epoch_seconds, loop_seconds
 from appliance.dns.server import DnsServer
@@ -171,8 +172,12 @@ class DestinationStatus:
 
     def metrics(self) -> bytes:
         """The text for Prometheus."""
+        return exposition(*self.collectors())
+
+    def collectors(self) -> tuple[Collector, ...]:
+        """The collectors of its metrics."""
         tunnel = TunnelCollector(Side.DESTINATION, self.settings.tunnel, self.client.counters, self.keys)
-        return exposition(tunnel, DestinationCollector(self._numbers()))
+        return tunnel, DestinationCollector(self._numbers())
 
     async def status(self) -> Json:
         """The document of both ends; it has the far end asked, and does not wait for its answer."""

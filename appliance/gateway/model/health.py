@@ -4,7 +4,9 @@ An answer is a JSON object; all is well when its ``troubles`` are empty. Its ``r
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from appliance.gateway.model.brokers import BrokerState, BrokerView
 from appliance.settings.target import AllowedTargets
@@ -64,6 +66,21 @@ def destination_health(
         },
         "dns": {"answers": not shim_fault},
         "brokers": _brokers(view, now),
+    }
+
+
+def order_health(ways: Mapping[str, Answer]) -> Answer:
+    """The health of an order's gateway, from the ways to the other clusters by their ids."""
+
+    def gathered(key: str) -> list[str]:
+        return [f"{cluster}: {text}" for cluster, answer in ways.items() for text in cast("list[str]", answer[key])]
+
+    return {
+        "side": Side.DESTINATION,
+        "link": next(iter(ways.values()))["link"],
+        "troubles": gathered("troubles"),
+        "remarks": gathered("remarks"),
+        "clusters": dict(ways),
     }
 
 

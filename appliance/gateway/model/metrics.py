@@ -89,6 +89,32 @@ class DestinationCollector(Collector):
         )
 
 
+_OF_THE_VM = {
+    *("kafka_tunnel_build_info", "kafka_tunnel_certificate_days_left", "kafka_tunnel_previous_secret"),
+    "kafka_tunnel_dns_queries",
+}
+"""Metrics that are the same on all ways of an order's gateway."""
+
+
+class OrderCollector(Collector):
+    """The metrics of an order's gateway: those of each way have the label ``cluster``."""
+
+    def __init__(self, ways: Mapping[str, Iterable[Collector]]) -> None:
+        self._ways = ways
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metric families."""
+        families: dict[str, Metric] = {}
+        for cluster, collectors in self._ways.items():
+            for family in itertools.chain.from_iterable(each.collect() for each in collectors):
+                own = families.setdefault(family.name, Metric(family.name, family.documentation, family.type))
+                if family.name in _OF_THE_VM:
+                    own.samples = family.samples
+                else:
+                    own.samples += [one._replace(labels={"cluster": cluster, **one.labels}) for one in family.samples]
+        yield from families.values()
+
+
 def _of_brokers(view: BrokerView) -> Iterator[Metric]:
     unasked = view.at is None and view.fault is None
     yield gauge("kafka_tunnel_metadata_timestamp_seconds", view.at)

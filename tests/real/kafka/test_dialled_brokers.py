@@ -11,8 +11,8 @@ import pytest
 from appliance.dns.binding import AddressBook
 from appliance.dns.server import DnsServer
 from appliance.errors import BrokerNotAllowed, NameUnresolved, Unreachable
-from appliance.gateway.command import _source_cluster as gateways_cluster
 from appliance.gateway.endpoints import Endpoints
+from appliance.gateway.source_tunnel import gateways_cluster
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.dial import connect
 from appliance.link.client.clusters import source_cluster
