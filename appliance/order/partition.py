@@ -193,13 +193,12 @@ class OrderedPartition:
         hidden = theirs.hidden_tail(winner)
         if hidden is not None and opened > record.rank:
             self._read_hidden(winner, hidden.epoch, theirs.following)
-            arrived = [*self._tail, *self._hidden_transactions(UNLIMITED)]
-            self._tail = [each for each in arrived if each.mark.rank > record.rank]  # a catch-up may have shown some
+            self._tail += self._hidden_transactions(UNLIMITED)
             if not self._tail or self._tail[-1].mark.rank < opened:
                 return None
         elif (hidden.digest if hidden else theirs.digest) != record.digest:
             raise PartitionStopped(diverged(self.key, record.rank, opened))
-        tail, self._tail = self._tail, []
+        tail = [each for each in self._tail if each.mark.rank > record.rank]  # a catch-up may have shown some
         self._unfollow()
         shown, rank = [], record.rank
         for each in tail:
