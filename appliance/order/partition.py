@@ -190,15 +190,15 @@ class OrderedPartition:
             return None  # the catch-up brings it
         if record.rank > opened:
             raise PartitionStopped(diverged(self.key, record.rank, opened))
-        hidden = theirs.hidden_tail(winner)
+        hidden, tail = theirs.hidden_tail(winner), list[HiddenTransaction]()
         if hidden is not None and opened > record.rank:
             self._read_hidden(winner, hidden.epoch, theirs.following)
             self._tail += self._hidden_transactions(UNLIMITED)
             if not self._tail or self._tail[-1].mark.rank < opened:
                 return None
+            tail = [each for each in self._tail if each.mark.rank > record.rank]  # a catch-up may have shown some
         elif (hidden.digest if hidden else theirs.digest) != record.digest:
             raise PartitionStopped(diverged(self.key, record.rank, opened))
-        tail = [each for each in self._tail if each.mark.rank > record.rank]  # a catch-up may have shown some
         self._unfollow()
         shown, rank = [], record.rank
         for each in tail:

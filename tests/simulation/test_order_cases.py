@@ -314,3 +314,31 @@ def test_case_1240_a_candidate_forgets_of_a_hidden_log_what_a_catch_up_has_shown
     order.go_on_until(lambda: bool(candidate._tail))
     world.mend()
     order.settle()
+
+
+def test_case_1241_a_candidate_takes_over_nothing_that_it_has_read_for_an_earlier_try(
+    calm: Callable[[int], Calm],
+) -> None:
+    order = calm(3)
+    world = order.world
+    world.make_topic("orders", 1)
+    for name in world.names:
+        world.start(name)
+    order.go_on(3)
+    for pair in (("lemon", "orange"), ("lemon", "grape"), ("orange", "grape"), ("grape", "orange")):
+        world.cut(*pair)
+    for _ in range(300):
+        world.write()
+        order.go_on(0.02)
+    world.cuts.discard(("lemon", "orange"))
+    (runner,) = world.beside["lemon"].process.runners
+    (candidate,) = runner.partitions.values()
+    world.beside["lemon"].process.stand()
+    order.go_on_until(lambda: bool(candidate._tail))
+    world.cut("orange", "lemon")  # its vote is missed the next time
+    world.cut("lemon", "orange")
+    world.cuts.discard(("lemon", "grape"))
+    world.beside["lemon"].process.stand()
+    order.go_on(3)
+    world.mend()
+    order.settle()
