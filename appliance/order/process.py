@@ -32,6 +32,10 @@ from appliance.order.partition import OrderedPartition
 from appliance.order.peers import Peer
 from appliance.order.pulse import Pulse
 from appliance.order.runner import OrderRunner
+from appliance.runtime.background import unless_stopped
+
+_RETRY = 1.0
+"""Pause before the own cluster is asked again at the start, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,21 +90,26 @@ class OrderProcess:
 
         Raises:
             LinkRefused: the order has another number of lanes here.
+            Fenced: a newer process has taken over.
         """
-        await self._make_own_topics()
+        if await unless_stopped(stopping, self._begin()) is None:
+            return
         self._readers = {name: SourceReader(cluster, self._of(name)) for name, cluster in self.clusters.items()}
         self.runners = [self._runner(lane) for lane in range(self.order.lanes)]
         pulse = Pulse(self.own, self.clusters, self._lane_beats, self._hear, self._meet, self._problems)
         for runner in self.runners:
             runner.beat_due = pulse.due
-        lanes = [asyncio.create_task(runner.run(stopping), name=runner.name) for runner in self.runners]
+        ending = asyncio.Event()
+        lanes = [asyncio.create_task(runner.run(ending), name=runner.name) for runner in self.runners]
         beside = [
-            asyncio.create_task(self._search(stopping), name="order-topics"),
+            asyncio.create_task(stopping.wait(), name="order-stopping"),
+            asyncio.create_task(self._search(ending), name="order-topics"),
             asyncio.create_task(pulse.run(), name="order-pulse"),
         ]
         try:
-            await stopping.wait()
+            await asyncio.wait([beside[0], *lanes], return_when=asyncio.FIRST_COMPLETED)
         finally:
+            ending.set()
             for runner in self.runners:
                 runner.wake.set()
             for task in beside:
@@ -108,6 +117,8 @@ class OrderProcess:
             await asyncio.gather(*lanes, *beside, return_exceptions=True)
             for reader in self._readers.values():
                 await reader.close()
+        for lane in lanes:
+            lane.result()
 
     def _lane_beats(self) -> Sequence[LaneBeat]:
         return [runner.beat() for runner in self.runners]
@@ -127,6 +138,20 @@ class OrderProcess:
 
     def _of(self, cluster: str) -> Callable[[str, ApplianceError | None], None]:
         return lambda subject, error: self.notice(f"{cluster}: {subject}", error)
+
+    async def _begin(self) -> bool:
+        """Make the own topics, once the own cluster answers."""
+        while True:
+            try:
+                await self._make_own_topics()
+            except ApplianceError as error:
+                if not error.retriable:
+                    raise
+                self._problems.tell(self.own, error)
+                await asyncio.sleep(_RETRY)
+            else:
+                self._problems.over(self.own)
+                return True
 
     async def _make_own_topics(self) -> None:
         naming, factor = self.order.naming, self.order.replication_factor

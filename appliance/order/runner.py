@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from appliance.clock import loop_seconds, now_ms
 from appliance.engine.problem_log import ProblemLog
-from appliance.errors import ApplianceError, Fenced, LayoutChanged, PartitionStopped, raise_first
+from appliance.errors import ApplianceError, Fenced, PartitionStopped, raise_first
 from appliance.kafka.client.configs import write_limits
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.order import Epoch, Members, Promise
@@ -131,7 +131,11 @@ class OrderRunner:
         self.wake.set()
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Work until ``stopping``, which also sets ``wake``; a transaction is finished."""
+        """Work until ``stopping``, which also sets ``wake``; a transaction is finished.
+
+        Raises:
+            Fenced: a newer process has taken the lane.
+        """
         following = [
             asyncio.create_task(peer.log.follow(), name=f"{self.name}-{peer.id}") for peer in self.peers.values()
         ]
@@ -162,9 +166,7 @@ class OrderRunner:
             self.problems.over(self.name)
         except Fenced as error:
             if (taken := await self._taken_by(error)) is not None:
-                self.problems.tell(self.name, taken)
-        except LayoutChanged as error:
-            self.problems.tell(self.name, error)
+                raise taken from error
         except ApplianceError as error:
             await self._tell_and_back_off(error, stopping)
 

@@ -342,3 +342,29 @@ def test_case_1241_a_candidate_takes_over_nothing_that_it_has_read_for_an_earlie
     order.go_on(3)
     world.mend()
     order.settle()
+
+
+def test_case_1220_a_process_that_starts_while_its_own_cluster_is_away_waits_for_it(
+    calm: Callable[[int], Calm],
+) -> None:
+    # The process ended with an error if the broker went away just before it made its topics.
+    order = calm(3)
+    order.world.cuts.add(("grape", "grape"))
+    order.start()
+    order.produce(20)
+    assert "is cut" in order.faults()["grape"]["grape"]
+    order.world.mend()
+    order.settle()
+    assert not order.faults()["grape"]
+
+
+def test_case_1221_a_process_ends_when_a_newer_one_has_taken_over(calm: Callable[[int], Calm]) -> None:
+    # It went on with no lane at work, and nobody saw that it did nothing.
+    order = calm(3)
+    order.start()
+    order.produce(20)
+    before = order.world.beside["grape"]
+    order.world.start("grape")
+    order.go_on_until(before.task.done)
+    order.produce(20)
+    order.settle()
