@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.order import process
 from appliance.order.model.beats import Wish
 from appliance.order.pulse import wish
 from tests.simulation.client import Fates
@@ -367,4 +368,27 @@ def test_case_1221_a_process_ends_when_a_newer_one_has_taken_over(calm: Callable
     order.world.start("grape")
     order.go_on_until(before.task.done)
     order.produce(20)
+    order.settle()
+
+
+def test_a_late_cluster_goes_on_where_the_hidden_log_was_trimmed_and_the_trimming_harms_nobody(
+    calm: Callable[[int], Calm], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_TRIM_SECONDS", 1.0)
+    monkeypatch.setattr(process, "_KEPT_SECONDS", 3.0)
+    order = calm(3)
+    order.start()
+    order.produce(30)
+    order.go_on(2)
+    order.world.kill("lemon")
+    order.produce(60, "orange", "grape")
+    order.world.decide_all()
+    order.go_on(10)
+    hidden = order.world.brokers["orange"].topics["replicator-order.orders.hidden"].logs[0]
+    assert hidden.start > 0
+    order.world.start("lemon")
+    order.produce(10)
+    order.settle()
+    order.world.beside["grape"].process.stand()
+    order.produce(10)
     order.settle()
