@@ -4,7 +4,6 @@ The runs come from that cluster's maps of offsets. Its promise, and the end of i
 records, and no more is copied than that: what lies beyond may belong to an epoch that was not promised here.
 """
 
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 
 from appliance.errors import ApplianceError, PartitionStopped, Unreachable
@@ -15,7 +14,7 @@ from appliance.kafka.records.legacy import convert
 from appliance.kafka.records.outgoing import Outgoing, outgoing
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.naming import Naming
-from appliance.link.model.offset_map import Segment
+from appliance.link.model.offset_map import Segment, run_at
 from appliance.link.model.order import OrderRecord, Origin, Place, Run, Vector, merged
 from appliance.link.model.position import Position
 from appliance.order.model.changes import Shown, places_of
@@ -105,9 +104,8 @@ def _runs(batch: Outgoing, segments: Mapping[Origin, Sequence[Segment]], log: Pa
 
 def _run_at(origin: Origin, segments: Sequence[Segment], offset: int) -> Run | None:
     """The run of this origin that has the record at an offset of the peer's T-global."""
-    at = bisect_right(segments, offset, key=lambda each: each.range.copy_from) - 1
-    found = segments[at].index.run_at_copy(offset) if at >= 0 and offset < segments[at].range.copy_to else None
-    return Run(origin, found[0], found[2]) if found is not None and found[1] == offset else None
+    found = run_at(segments, offset)
+    return Run(origin, *found) if found is not None else None
 
 
 def _vector(runs: Sequence[Run], places: Mapping[Origin, Place], *, at_the_end: bool) -> Vector:

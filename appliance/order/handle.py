@@ -2,18 +2,20 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from appliance.clock import now_ms
 from appliance.errors import ApplianceError
-from appliance.kafka.client.interface import Cluster
+from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.checkpoint_log import peek_checkpoints
 from appliance.link.client.clusters import order_cluster
+from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.naming import Naming
 from appliance.logs.model.span import Span
+from appliance.order.model.changes import places_of
 from appliance.order.model.view import ClusterFacts, OrderView, compose
 from appliance.order.names import order_naming
 from appliance.settings.order_values import OrderSettings
@@ -26,7 +28,7 @@ _PATIENCE = 20.0
 class OrderHandle:
     """An open order; with ``single`` all partitions of a topic have one order."""
 
-    clusters: Mapping[str, Cluster]
+    clusters: Mapping[str, KafkaCluster]
     naming: Naming
     single: bool = False
 
@@ -40,12 +42,25 @@ class OrderHandle:
             }
             yield cls(clusters, order_naming(settings.topics_regex), settings.partitions == 1)
 
-    async def view(self) -> OrderView:
-        """Read all clusters at once."""
-        facts = await asyncio.gather(*map(self._facts, self.clusters.values()))
-        return compose(dict(zip(self.clusters, facts, strict=True)), now_ms(), single=self.single)
+    async def maps(self, cluster: str, topic: str, partition: int) -> tuple[OffsetMaps, Sequence[Partition]]:
+        """The maps of offsets of a cluster, and the origins of a partition of T that it knows."""
+        maps = OffsetMaps(self.clusters[cluster], self.naming)
+        await maps.read(())
+        origins = places_of(Partition(topic, partition), dict(maps.positions()), single=self.single)
+        sources = [origin.of(topic) for origin in origins]
+        await maps.read(sources)
+        return maps, sources
 
-    async def _facts(self, cluster: Cluster) -> ClusterFacts | str:
+    async def view(self) -> OrderView:
+        """The view of all clusters."""
+        return compose(await self.facts(), now_ms(), single=self.single)
+
+    async def facts(self) -> dict[str, ClusterFacts | str]:
+        """Read all clusters at once; of one that does not answer, the reason."""
+        facts = await asyncio.gather(*map(self._facts, self.clusters.values()))
+        return dict(zip(self.clusters, facts, strict=True))
+
+    async def _facts(self, cluster: KafkaCluster) -> ClusterFacts | str:
         try:
             async with asyncio.timeout(_PATIENCE):
                 return await self._read(cluster)
@@ -54,14 +69,15 @@ class OrderHandle:
         except ApplianceError as error:
             return str(error)
 
-    async def _read(self, cluster: Cluster) -> ClusterFacts:
+    async def _read(self, cluster: KafkaCluster) -> ClusterFacts:
         """The lanes first: the logs of T have at least what these say."""
         positions = self.naming.positions_topic
         there = (await cluster.metadata([positions])).topics.get(positions)
         lanes = await peek_checkpoints(cluster, positions, len(there.leaders) if there else 0)
         metadata = await cluster.metadata(None)
         topics = {topic.name: len(topic.leaders) for topic in self.naming.copied(metadata.topics)}
-        logs = [Partition(topic, number) for topic, size in topics.items() for number in range(size)]
+        names = {*topics, *map(self.naming.destination, topics)} & metadata.topics.keys()
+        logs = [Partition(name, number) for name in names for number in range(len(metadata.topics[name].leaders))]
         starts = (await try_offsets(cluster, metadata, logs, Bound.START)).values
         ends = (await try_offsets(cluster, metadata, logs, Bound.STABLE_END)).values
         return ClusterFacts(

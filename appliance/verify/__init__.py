@@ -12,4 +12,5 @@
 - ``sql_service``, ``sql_jobs``: the evaluation of it by Spark, in a process that verifies, and in the driver.
 - ``sql_results``: the records on which that SQL fails, with their dead letters, and its changes during a verification.
 - ``partition``, ``compacted``: one partition, every record of it or the newest of each key.
+- ``global_order``: T-global of several clusters, and T.
 """

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from appliance.clock import utc_now
-from appliance.errors import ApplianceError, ProcessFailed
+from appliance.errors import ApplianceError, ProcessFailed, SettingsError
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.handle import Link
 from appliance.output import say_json
 from appliance.runtime.background import unless_stopped
-from appliance.runtime.command import Command, seconds, with_settings
+from appliance.runtime.command import Command, seconds, with_settings_by
+from appliance.settings.env_file import read_either
+from appliance.settings.order_values import OrderSettings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
 from appliance.tables import cell, show, terminal
@@ -25,6 +27,7 @@ from appliance.verify import verification
 from appliance.verify.checker import Checker
 from appliance.verify.collecting import Collector, Tally
 from appliance.verify.collecting import Progress as Compared
+from appliance.verify.global_order import verify_order
 from appliance.verify.model.report import PartitionResult, VerificationReport
 from appliance.verify.partition_sql import PartitionSql
 from appliance.verify.resume_file import ResumeFile
@@ -45,7 +48,10 @@ _MUCH_SQL = 1_000_000
 
 async def verify(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> int:
     """Verify and print; the exit code is 0 when every partition is equal."""
-    report = await unless_stopped(stopping, _verify(settings, parsed))
+    if parsed.order and not isinstance(settings, OrderSettings):
+        raise SettingsError(["--global: expected GLOBAL_CLUSTERS: these settings are those of a link"])
+    work = verify_order(settings, parsed) if isinstance(settings, OrderSettings) else _verify(settings, parsed)
+    report = await unless_stopped(stopping, work)
     if report is None:
         resumable = f"; what was found is in {parsed.resume}" if parsed.resume else ""
         raise ApplianceError(f"stopped before the end: nothing is verified{resumable}")
@@ -154,6 +160,9 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--topic", action="append", default=[], metavar="T", help="only this source topic; repeatable")
     command.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     command.add_argument(
+        "--global", dest="order", action="store_true", help="T-global of all clusters, and T: as GLOBAL_CLUSTERS says"
+    )
+    command.add_argument(
         "--wait",
         type=seconds,
         default=10.0,
@@ -179,6 +188,6 @@ VERIFY = Command(
     "Reads every copied topic at the source up to its present end, and its copy, and compares them: key, value, "
     "headers, time and place of each record. Exit code 0 when the copies are equal as far as both sides still keep "
     "them; 1 when one is behind, differs, is missing or cannot be read.",
-    with_settings(Role.REPLICATOR, verify),
+    with_settings_by(read_either, Role.REPLICATOR, verify),
     _add_options,
 )

@@ -1,10 +1,14 @@
 """What operators see of an order, on simulated clusters."""
 
 import json
+import re
 from collections.abc import Callable
+from itertools import combinations
+from typing import Any
 
 import pytest
 
+from tests.simulation.log import Entry, Log, contents, seen
 from tests.simulation.order_operator import Operator
 from tests.simulation.test_order_cases import Calm, calm
 
@@ -24,6 +28,7 @@ def order(calm: Clusters) -> Calm:
         order.world.write()
         order.go_on(0.02)
     order.settle()
+    order.go_on(3)
     return order
 
 
@@ -43,15 +48,18 @@ Told = Callable[..., tuple[int, str]]
 
 def test_the_status_of_an_order_says_who_is_home_and_that_nobody_lacks_anything(order: Calm, told: Told) -> None:
     code, text = told("grape", "order", "status", "--json")
-    seen = json.loads(text)
-    assert (code, seen["state"], seen["problems"]) == (0, "ordered", [])
-    assert seen["lanes"][0]["epoch"] == {"number": 1, "home": "orange"}
-    assert sorted(seen["lanes"][0]["promised"]) == ["grape", "lemon", "orange"]
-    for partition in seen["partitions"]:
+    shown = json.loads(text)
+    assert (code, shown["problems"]) == (0, [])
+    assert shown["lanes"][0]["epoch"] == {"number": 1, "home": "orange"}
+    assert sorted(shown["lanes"][0]["promised"]) == ["grape", "lemon", "orange"]
+    for partition in shown["partitions"]:
         records = len(order.world.truths[partition["topic"], partition["partition"]].order)
         assert partition["length"] == records
         assert [(part["rank"], part["lacks"]) for part in partition["parts"]] == [(records, 0)] * 3
-        assert [origin["backlog"] for origin in partition["origins"]] == [0, 0, 0]
+        for origin in partition["origins"]:
+            log = order.world.brokers[origin["cluster"]].topics["orders"].logs[origin["partition"]]
+            assert origin["backlog"] == log.stable_end - origin["next_offset"]
+            assert not [offset for offset, _ in seen(log) if offset >= origin["next_offset"]]
     code, text = told("grape", "order", "status")
     assert code == 0
     assert "lane 0: home is orange, epoch 1 of orange since" in text
@@ -60,10 +68,10 @@ def test_the_status_of_an_order_says_who_is_home_and_that_nobody_lacks_anything(
 def test_the_status_of_an_order_says_nothing_of_a_cluster_behind_a_cut(order: Calm, told: Told) -> None:
     order.world.cut("grape", "orange")
     code, text = told("grape", "order", "status", "--json")
-    seen = json.loads(text)
-    assert (code, seen["state"]) == (1, "unknown")
-    assert [each["unknown"] is None for each in seen["clusters"]] == [False, True, True]
-    for partition in seen["partitions"]:
+    shown = json.loads(text)
+    assert (code, shown["state"]) == (1, "unknown")
+    assert [each["unknown"] is None for each in shown["clusters"]] == [False, True, True]
+    for partition in shown["partitions"]:
         assert (partition["open"], partition["length"]) == (None, None)
         assert {part["cluster"]: part["lacks"] for part in partition["parts"]} == {"grape": None, "lemon": None}
         assert {origin["backlog"] for origin in partition["origins"]} == {None}
@@ -76,5 +84,159 @@ def test_the_status_of_an_order_knows_the_home_before_the_last_change(order: Cal
     order.settle()
     order.go_on(5)
     code, text = told("lemon", "order", "status", "--json")
-    seen = json.loads(text)
-    assert (code, seen["lanes"][0]["epoch"]["home"], seen["lanes"][0]["before"]["home"]) == (0, "grape", "orange")
+    shown = json.loads(text)
+    assert (code, shown["lanes"][0]["epoch"]["home"], shown["lanes"][0]["before"]["home"]) == (0, "grape", "orange")
+
+
+def test_every_record_of_t_global_is_traced_to_its_origin_and_back(order: Calm, told: Told) -> None:
+    for name, brokers in order.world.brokers.items():
+        log = brokers.topics["orders-global"].logs[0]
+        for offset, record in seen(log):
+            code, text = told(name, "order", "origin", "orders", "0", str(offset), "--json")
+            (line,) = json.loads(text)
+            origin = order.world.brokers[line["to_cluster"]].topics["orders"].logs[0]
+            assert (code, line["state"]) == (0, "exact")
+            assert (line["to_offset"], record) in seen(origin)
+            words = ("--from", line["to_cluster"], "--json")
+            code, text = told("grape", "order", "origin", "orders", "0", str(line["to_offset"]), *words)
+            assert code == 0
+            assert {each["to_cluster"]: each["to_offset"] for each in json.loads(text)}[name] == offset
+
+
+def test_an_offset_without_a_record_has_no_origin(order: Calm, told: Told) -> None:
+    log = order.world.brokers["grape"].topics["orders-global"].logs[0]
+    marker = max(entry.base for entry in log.entries if entry.marker)
+    assert told("grape", "order", "origin", "orders", "0", str(marker)) == (
+        1,
+        f"orders-global-0 of grape offset {marker} is unknown: no record is there, but the marker of a transaction\n",
+    )
+    assert "past what is in the order" in told("grape", "order", "origin", "orders", "0", str(log.end))[1]
+    assert (
+        "past what is in the order of lemon"
+        in told("grape", "order", "origin", "orders", "0", "5000", "--from", "grape")[1]
+    )
+
+
+def test_of_a_cluster_that_cannot_be_read_the_offset_is_unknown(order: Calm, told: Told) -> None:
+    first = seen(order.world.brokers["grape"].topics["orders"].logs[0])[0][0]
+    order.world.cut("grape", "orange")
+    words = ("order", "origin", "orders", "0", str(first), "--from", "grape", "--json")
+    code, text = told("grape", *words)
+    states = {each["to_cluster"]: each["state"] for each in json.loads(text)}
+    assert (code, states) == (1, {"orange": "unknown", "grape": "exact", "lemon": "exact"})
+
+
+def test_a_verification_finds_one_order_with_every_record_of_every_origin(order: Calm, told: Told) -> None:
+    code, text = told("grape", "verify", "--global", "--json")
+    report = json.loads(text)
+    assert (code, report["equal"]) == (0, True), text
+    for number in range(2):
+        records = len(order.world.truths["orders", number].order)
+        of = {
+            (each["topic"], each["copy"]): each["records"]
+            for each in report["partitions"]
+            if each["partition"] == number
+        }
+        assert [of.pop(pair) for pair in list(of) if "global" in pair[0] or not pair[0]] == [records] * 3
+        assert {pair[0].partition(":")[0] for pair in of} == {*order.world.names}
+        assert sum(of.values()) == records
+    assert told("grape", "verify", "--global")[0] == 0
+
+
+def logs_of(order: Calm, cluster: str, topic: str) -> Log:
+    return order.world.brokers[cluster].topics[topic].logs[0]
+
+
+def of_records(log: Log) -> list[Entry]:
+    return [entry for entry in log.entries if not entry.marker and entry.outcome]
+
+
+_PLACE = 16
+"""Bytes of a batch's header that say where it lies."""
+
+
+def exchange_two(log: Log) -> None:
+    """Have two batches of different contents in each other's place."""
+    pairs = combinations(of_records(log), 2)
+    one, other = next(pair for pair in pairs if len(pair[0].data) == len(pair[1].data) and differ(*pair))
+    one.data, other.data = one.data[:_PLACE] + other.data[_PLACE:], other.data[:_PLACE] + one.data[_PLACE:]
+    one.records, other.records = other.records, one.records
+
+
+def differ(one: Entry, other: Entry) -> bool:
+    return contents(one) != contents(other)
+
+
+def rows(text: str) -> dict[tuple[str, str], dict[str, Any]]:
+    """The results of partition 0, by what was compared with what."""
+    return {(each["topic"], each["copy"]): each for each in json.loads(text)["partitions"] if not each["partition"]}
+
+
+def test_a_verification_finds_a_t_global_in_another_order(order: Calm, told: Told) -> None:
+    exchange_two(logs_of(order, "grape", "orders-global"))
+    code, text = told("lemon", "verify", "--global", "--json")
+    found = rows(text)
+    bad = {pair for pair, each in found.items() if each["state"] != "equal"}
+    assert (code, bad) == (1, {("orange:orders-global", "grape:orders-global")})
+    (difference,) = (found[pair] for pair in bad)
+    rank = int(re.fullmatch(r"at rank (\d+): .*", difference["detail"]).group(1))  # type: ignore[union-attr]
+    shown = [record for _, record in seen(logs_of(order, "grape", "orders-global"))]
+    assert rank == next(n for n, record in enumerate(order.world.truths["orders", 0].order) if record != shown[n])
+    assert difference["differs_at"] == seen(logs_of(order, "orange", "orders-global"))[rank][0]
+
+
+def test_a_verification_finds_an_origin_whose_records_are_in_another_order(order: Calm, told: Told) -> None:
+    exchange_two(logs_of(order, "lemon", "orders"))
+    code, text = told("lemon", "verify", "--global", "--json")
+    bad = {pair for pair, each in rows(text).items() if each["state"] != "equal"}
+    assert (code, bad) == (1, {("lemon:orders", "orange:orders-global")})
+
+
+@pytest.mark.parametrize("cluster", ["orange", "grape"])
+def test_a_verification_finds_a_record_that_is_lost(cluster: str, order: Calm, told: Told) -> None:
+    log = logs_of(order, cluster, "orders-global")
+    log.entries.remove(of_records(log)[3])
+    code, text = told("lemon", "verify", "--global", "--json")
+    bad = {pair for pair, each in rows(text).items() if each["state"] != "equal"}
+    assert code == 1
+    assert ("orange:orders-global", "grape:orders-global") in bad
+    assert (("", "orange:orders-global") in bad) == (cluster == "orange")
+
+
+def test_a_verification_says_what_it_did_not_look_at(order: Calm, told: Told) -> None:
+    order.world.cut("grape", "lemon")
+    for cluster, topic in (("orange", "orders"), ("grape", "orders-global")):
+        log = logs_of(order, cluster, topic)
+        log.delete_before(of_records(log)[len(of_records(log)) // 2].base)
+    code, text = told("grape", "verify", "--global", "--json", "--topic", "orders")
+    found = rows(text)
+    assert code == 1
+    assert {pair for pair, each in found.items() if each["state"] == "not compared"} == {
+        ("", "lemon"),
+        ("lemon:orders", "orange:orders-global"),
+    }
+    assert "lemon was not looked at: the tunnel" in found["", "lemon"]["detail"]
+    others = {pair: each for pair, each in found.items() if each["state"] != "not compared"}
+    assert {each["state"] for each in others.values()} == {"equal", "equal in part"}
+    first = seen(logs_of(order, "grape", "orders-global"))[0][1]
+    rank = order.world.truths["orders", 0].order.index(first)
+    cut = others["orange:orders-global", "grape:orders-global"]
+    assert (cut["records"], cut["detail"]) == (
+        len(order.world.truths["orders", 0].order) - rank,
+        f"records before rank {rank} were not compared: retention has deleted them",
+    )
+    assert "retention has deleted them" in others["orange:orders", "orange:orders-global"]["detail"]
+
+
+def test_a_verification_lets_others_catch_up_for_a_while(order: Calm, told: Told) -> None:
+    order.world.kill("grape")
+    for _ in range(20):
+        order.world.write()
+        order.go_on(0.02)
+    order.go_on(3)
+    code, text = told("lemon", "verify", "--global", "--json", "--wait", "1")
+    assert code == 1
+    states = {pair: each["state"] for pair, each in rows(text).items() if each["state"] != "equal"}
+    assert states == {("orange:orders-global", "grape:orders-global"): "behind"}
+    order.world.start("grape")
+    assert told("lemon", "verify", "--global", "--json", "--wait", "30")[0] == 0

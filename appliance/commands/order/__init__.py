@@ -3,4 +3,5 @@
 - ``command``: the table of them.
 - ``run``: the process beside one cluster, and a try of an order on one machine.
 - ``status``: the order as all clusters' committed facts show it.
+- ``origin``: offsets of T-global, and of T in each cluster.
 """

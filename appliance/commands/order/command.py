@@ -11,6 +11,7 @@ from appliance.runtime.command import Command
 SUBCOMMANDS: Mapping[str, tuple[str, str]] = {
     "run": ("run the process beside one cluster", "appliance.commands.order.run:RUN"),
     "status": ("show who is home, and what each cluster has", "appliance.commands.order.status:STATUS"),
+    "origin": ("tell where a record of T-global came from", "appliance.commands.order.origin:ORIGIN"),
 }
 """The commands by name: a line of help, and where the command is."""
 

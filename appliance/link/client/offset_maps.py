@@ -22,11 +22,11 @@ from appliance.link.client.checkpoint_log import peek_checkpoint
 from appliance.link.client.retry import is_completing, retry_while_busy
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.naming import Naming
-from appliance.link.model.offset_map import Hole, OffsetMap, Segment
+from appliance.link.model.offset_map import Hole, OffsetMap, Segment, exact, run_at
 from appliance.link.model.offset_records import SegmentKey, segment_key
 from appliance.link.model.position import Position
 from appliance.link.model.segment_log import SegmentLog
-from appliance.link.model.translation import NOT_KNOWN, Translation, not_known
+from appliance.link.model.translation import NOT_KNOWN, Translation, TranslationState, not_known
 
 _SILENCE = 5.0
 """Timeout without progress while a lane's maps are read, in seconds."""
@@ -149,6 +149,20 @@ class OffsetMaps:
         if (source := self.copies().get(copy)) is None:
             return NOT_KNOWN
         return self._unknown(source) or self._map(source).reverse(offset)
+
+    def record_at(self, sources: Collection[Partition], offset: int) -> tuple[Partition | None, Translation]:
+        """The record at an offset of the one copy of some source partitions: whose it is, and its offset there."""
+        end = 0
+        for source in sources:
+            if unknown := self._unknown(source):
+                return None, unknown
+            if found := run_at(self.segments(source), offset):
+                return source, exact(found[0])
+            position = self.position(source)
+            end = max(end, position.copy_end.offset if position and position.copy_end else 0)
+        if offset >= end:
+            return None, Translation(None, TranslationState.AHEAD, offset - end + 1)
+        return None, not_known("no record is there, but the marker of a transaction") if sources else NOT_KNOWN
 
     def _unknown(self, partition: Partition) -> Translation | None:
         """The unknown answer if a map cannot be read, or its copy is not there now; None if the map answers."""

@@ -85,6 +85,16 @@ def is_copied(segments: Sequence[Segment], first: int, last: int) -> bool | None
     return place is not None and place[1] <= last
 
 
+def run_at(segments: Sequence[Segment], offset: int) -> tuple[int, int] | None:
+    """The source offset of the record at an offset of the copy, and the length of its run from there.
+
+    None: no record of this source is known there. The segments are in the copy's order.
+    """
+    at = bisect_right(segments, offset, key=lambda each: each.range.copy_from) - 1
+    found = segments[at].index.run_at_copy(offset) if at >= 0 and offset < segments[at].range.copy_to else None
+    return (found[0], found[2]) if found is not None and found[1] == offset else None
+
+
 def drop(segments: list[Segment], begin: int) -> None:
     """Remove the segment that begins at an offset of the copy, if there is one."""
     at = bisect_left(segments, begin, key=lambda each: each.range.copy_from)

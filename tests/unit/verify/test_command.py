@@ -22,7 +22,7 @@ async def test_a_verification_that_is_stopped_proves_nothing(monkeypatch: pytest
 
     monkeypatch.setattr(command, "_verify", verify)
     with pytest.raises(ApplianceError, match="stopped before the end: nothing is verified"):
-        await command.verify(settings, Namespace(resume=None), stopping)
+        await command.verify(settings, Namespace(order=False, resume=None), stopping)
 
 
 @pytest.mark.parametrize(
