@@ -13,7 +13,7 @@ from appliance.output import say_error
 from appliance.runtime import log
 from appliance.settings.values import LogFormat, LogSettings
 from appliance.tables import show
-from bench.cases import lanes, latency, offsets, recovery, replicate, topics, transform, tunnel, verify, wan
+from bench.cases import lanes, latency, offsets, order, recovery, replicate, topics, transform, tunnel, verify, wan
 from bench.lib import plot
 from bench.lib.row import Row, as_json, as_table
 from bench.lib.setup import setup
@@ -34,6 +34,7 @@ _BENCHMARKS: dict[str, tuple[_Benchmark, str]] = {
     "lanes": (lanes, "rate by lanes, executors and load; a change of lanes; the driver's cost"),
     "latency": (latency, "latency from producer to consumer, beside MirrorMaker 2"),
     "offsets": (offsets, "exactness of the offsets of groups, beside MirrorMaker 2"),
+    "order": (order, "latency and rate of a total order in three clusters, beside a plain link"),
     "recovery": (recovery, "time to recover from SIGKILL"),
     "plot": (plot, "one picture of several results of --json"),
     "topics": (topics, "start-up and cost of many topics, beside MirrorMaker 2"),

@@ -8,7 +8,8 @@ from appliance.engine.model.map_growth import MapGrowth, MapUpdate
 from appliance.engine.write.copies import NEVER_WRITTEN, CopyExaminer, SearchEnds
 from appliance.engine.write.ownership import OwnedLane
 from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
-from appliance.kafka.protocol.metadata import Metadata, Partition, is_another
+from appliance.kafka.client.configs import cleanup_policy
+from appliance.kafka.protocol.metadata import Partition, is_another
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.kafka.records.records import Record
 from appliance.link.client.writer import Begins
@@ -67,6 +68,7 @@ class OrderLane(OwnedLane):
         checked = await examiner.examine(ends)
         self.writer.ends |= checked.ends
         self.writer.epochs |= {log: metadata.leader_epoch(*log) for log in checked.ends}
+        policies = {topic: await cleanup_policy(self.cluster, topic) for topic in {log.topic for log in ends}}
         refused: dict[Partition, ApplianceError] = {}
         for partition in partitions:
             record, logs = self.record(partition), self.logs_of(partition)
@@ -74,14 +76,13 @@ class OrderLane(OwnedLane):
                 error = checked.refused.get(log)
                 if is_another(before, metadata.topics[log.topic].id):
                     error = PartitionStopped(f"{log} was deleted and made anew: `appliance order rebuild`")
+                elif "compact" in policies[log.topic]:
+                    error = PartitionStopped(
+                        f"{log.topic} is compacted and would lose records: set cleanup.policy=delete"
+                    )
                 if error is not None:
                     refused.setdefault(partition, error)
         return refused
-
-    async def learn(self, topics: Sequence[str]) -> Metadata:
-        """Look up the leaders of topics before the started lane writes to them; the metadata of all of its topics."""
-        self.writer.learn(await self.cluster.metadata(sorted({*topics})))
-        return self.writer.metadata
 
     async def commit(self, changes: Sequence[Change], promise: Promise | None = None) -> None:
         """Write the changes in one transaction (invariant A), with a promise, if there is a new one; as ``write``.

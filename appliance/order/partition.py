@@ -95,6 +95,7 @@ class OrderedPartition:
     """True while the home takes nothing: it yields to another one."""
     may_go_alone: bool = False
     """True if the home shows what nobody else has once all others are silent for long."""
+    _resumed: dict[Origin, Place] = field(init=False, default_factory=dict)
     _bound: int = field(init=False, default=-1)
     _bound_since: float = field(init=False, default=0.0)
     """The rank that others have acknowledged, and since when, or since when they had all."""
@@ -103,6 +104,8 @@ class OrderedPartition:
     """Places past what was taken that have no records before them."""
     _reading: dict[Origin, Replica] = field(init=False, default_factory=dict)
     _hidden: HiddenBuffer | None = field(init=False, default=None)
+    _lacks: bool = field(init=False, default=False)
+    """The hidden log begins past what is shown here."""
     _tail: list[HiddenTransaction] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
@@ -129,6 +132,9 @@ class OrderedPartition:
     def next_change(self) -> Change | None:
         """What the lane writes next; None if there is nothing to write."""
         promise = self.lane.promise
+        reason = str(self.failure or "")
+        if reason != self.record.stopped:
+            return Change(self.key, replace(self.record, stopped=reason))
         if promise is None or self.failure is not None:
             return None
         try:
@@ -157,7 +163,7 @@ class OrderedPartition:
         home = self.peers.get(promise.epoch.home)
         if home is None and record.accepted == promise.epoch:
             return None
-        if home is not None and self._hidden is not None and home.failure is None:
+        if home is not None and self._hidden is not None and home.failure is None and not self._lacks:
             return None
         ahead = [
             peer
@@ -190,15 +196,17 @@ class OrderedPartition:
             return None  # the catch-up brings it
         if record.rank > opened:
             raise PartitionStopped(diverged(self.key, record.rank, opened))
-        hidden = theirs.hidden_tail(winner)
+        hidden, tail = theirs.hidden_tail(winner), list[HiddenTransaction]()
         if hidden is not None and opened > record.rank:
             self._read_hidden(winner, hidden.epoch, theirs.following)
             self._tail += self._hidden_transactions(UNLIMITED)
             if not self._tail or self._tail[-1].mark.rank < opened:
+                if self._hidden is not None and self._hidden.chunks:
+                    self.wake.set()  # more has arrived already
                 return None
+            tail = [each for each in self._tail if each.mark.rank > record.rank]  # a catch-up may have shown some
         elif (hidden.digest if hidden else theirs.digest) != record.digest:
             raise PartitionStopped(diverged(self.key, record.rank, opened))
-        tail = [each for each in self._tail if each.mark.rank > record.rank]  # a catch-up may have shown some
         self._unfollow()
         shown, rank = [], record.rank
         for each in tail:
@@ -219,6 +227,8 @@ class OrderedPartition:
         record, hidden = self.record, self.record.hidden
         assert hidden is not None
         self._read_hidden(self.own, promise.epoch, record.following)
+        if self._resumed:
+            return self._resume(record, hidden)
         record, bound = self._gate(promise, record, hidden)
         shown = []
         for each in self._hidden_transactions(bound):
@@ -293,12 +303,12 @@ class OrderedPartition:
         has_accepted = record.accepted == promise.epoch
         self._read_hidden(home.id, promise.epoch, record.following if has_accepted else hidden.first)
         shown, size = [], 0
-        while size < self.commit_bytes and (each := self._next_hidden()) is not None:
+        while size < self.commit_bytes and (each := self._next_hidden(record.rank)) is not None:
             mark, has_accepted = each.mark, record.accepted == promise.epoch
             if mark.rank < record.rank or (has_accepted and mark.rank == record.rank):
                 continue
             if not has_accepted and mark.rank < hidden.opened:
-                raise PartitionStopped(f"{self.key}: the home's hidden log has no longer what it took over")
+                continue
             shown.append(self._shown(each, record.rank, record.digest))
             accepted = replace(record, accepted=promise.epoch, following=each.next_offset, alone=False)
             record = show(accepted, shown[-1])
@@ -317,22 +327,28 @@ class OrderedPartition:
 
     def _hidden_transactions(self, bound: int) -> list[HiddenTransaction]:
         """The transactions that have arrived, up to a rank and about the size of a commit."""
-        taken, size = [], 0
-        while size < self.commit_bytes and (each := self._next_hidden(bound)) is not None:
+        taken, size, rank = [], 0, self._tail[-1].mark.rank if self._tail else self.record.rank
+        while size < self.commit_bytes and (each := self._next_hidden(rank, bound)) is not None:
             taken.append(each)
-            size += each.bytes
+            size, rank = size + each.bytes, max(rank, each.mark.rank)
         return taken
 
-    def _next_hidden(self, bound: int = 2**63) -> HiddenTransaction | None:
+    def _next_hidden(self, rank: int, bound: int = 2**63) -> HiddenTransaction | None:
+        """The next transaction, up to a rank, of what follows ``rank``."""
         buffer = self._hidden
         if buffer is None:
             return None
         if buffer.stopped and not buffer.chunks:
             for _, reason in buffer.ready.take_stops():
                 self._unfollow()
-                raise reason
+                if not isinstance(reason, GapFound) or reason.next < 0:
+                    raise reason
+                self._read_hidden(buffer.replica.cluster, buffer.of_epoch, reason.next)
         first = buffer.chunks[0] if buffer.chunks else None
         if not isinstance(first, HiddenTransaction) or first.mark.rank > bound:
+            return None
+        self._lacks = first.mark.start > rank
+        if self._lacks:  # the log was trimmed: a T-global has what is missing
             return None
         self.readers[buffer.replica.cluster].take(buffer.ready, 1)
         return first
@@ -349,6 +365,7 @@ class OrderedPartition:
 
     def _unfollow(self) -> None:
         self._tail.clear()
+        self._lacks = False
         if self._hidden is not None:
             self.readers[self._hidden.replica.cluster].forget([self._hidden.replica])
             self._hidden = None
@@ -380,6 +397,19 @@ class OrderedPartition:
                 reader.read(replica, reason.next, reason.leader_epoch, self._arrivals, Limits(self.limit))
             else:
                 self.problems.tell(replica.name, reason)
+
+    def resume(self, origin: Origin, place: Place) -> None:
+        """Take the records of an origin from a place on; those before it are left out."""
+        self._resumed[origin] = place
+
+    def _resume(self, record: OrderRecord, hidden: HiddenLog) -> Change:
+        """The record with the places that the operator has chosen."""
+        for origin in self._resumed:
+            if (replica := self._reading.pop(origin, None)) is not None:
+                self.readers[replica.cluster].forget([replica])
+            self._places.pop(origin, None)
+        vector, self._resumed = {**hidden.vector, **self._resumed}, {}
+        return Change(self.key, replace(record, hidden=replace(hidden, vector=vector)))
 
     def _stop_taking(self) -> None:
         for replica in self._reading.values():

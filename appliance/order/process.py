@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -9,8 +10,11 @@ from appliance.clock import loop_seconds
 from appliance.engine.problem_log import Notice, ProblemLog
 from appliance.engine.read.source_reader import SourceReader
 from appliance.errors import ApplianceError, LinkRefused, raise_first
+from appliance.kafka.client.config_filter import ConfigFilter
+from appliance.kafka.client.configs import configs
+from appliance.kafka.client.delete_records import delete_records
 from appliance.kafka.client.interface import Cluster
-from appliance.kafka.client.topics import NewTopic, create_topics, grow_topics, require_led
+from appliance.kafka.client.topics import create_topics, grow_topics, require_led
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import Owner
@@ -18,13 +22,8 @@ from appliance.link.model.layout import Layout
 from appliance.link.model.naming import Naming
 from appliance.link.model.order import Members
 from appliance.link.model.replicas import Replica
-from appliance.link.model.topic_configs import (
-    beats_topic,
-    hidden_log_configs,
-    offsets_topic,
-    own_times,
-    positions_topic,
-)
+from appliance.link.model.topic_configs import beats_topic, global_topic, offsets_topic, positions_topic
+from appliance.link.model.topic_configs import hidden_topic as hidden_log_topic
 from appliance.order.lane import OrderLane
 from appliance.order.model.beats import LaneBeat, Watch, Wish
 from appliance.order.names import BEATS_LOG, hidden_topic
@@ -32,6 +31,13 @@ from appliance.order.partition import OrderedPartition
 from appliance.order.peers import Peer
 from appliance.order.pulse import Pulse
 from appliance.order.runner import OrderRunner
+from appliance.runtime.background import unless_stopped
+
+_RETRY = 1.0
+"""Pause before the own cluster is asked again at the start, in seconds."""
+
+_TRIM_SECONDS, _KEPT_SECONDS = 60.0, 3600.0
+"""Interval of deletions from hidden logs, and the time for which what is shown stays there, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,21 +92,27 @@ class OrderProcess:
 
         Raises:
             LinkRefused: the order has another number of lanes here.
+            Fenced: a newer process has taken over.
         """
-        await self._make_own_topics()
+        if await unless_stopped(stopping, self._begin()) is None:
+            return
         self._readers = {name: SourceReader(cluster, self._of(name)) for name, cluster in self.clusters.items()}
         self.runners = [self._runner(lane) for lane in range(self.order.lanes)]
         pulse = Pulse(self.own, self.clusters, self._lane_beats, self._hear, self._meet, self._problems)
         for runner in self.runners:
             runner.beat_due = pulse.due
-        lanes = [asyncio.create_task(runner.run(stopping), name=runner.name) for runner in self.runners]
+        ending = asyncio.Event()
+        lanes = [asyncio.create_task(runner.run(ending), name=runner.name) for runner in self.runners]
         beside = [
-            asyncio.create_task(self._search(stopping), name="order-topics"),
+            asyncio.create_task(stopping.wait(), name="order-stopping"),
+            asyncio.create_task(self._search(ending), name="order-topics"),
             asyncio.create_task(pulse.run(), name="order-pulse"),
+            asyncio.create_task(self._trim(), name="order-trim"),
         ]
         try:
-            await stopping.wait()
+            await asyncio.wait([beside[0], *lanes], return_when=asyncio.FIRST_COMPLETED)
         finally:
+            ending.set()
             for runner in self.runners:
                 runner.wake.set()
             for task in beside:
@@ -108,6 +120,8 @@ class OrderProcess:
             await asyncio.gather(*lanes, *beside, return_exceptions=True)
             for reader in self._readers.values():
                 await reader.close()
+        for lane in lanes:
+            lane.result()
 
     def _lane_beats(self) -> Sequence[LaneBeat]:
         return [runner.beat() for runner in self.runners]
@@ -127,6 +141,20 @@ class OrderProcess:
 
     def _of(self, cluster: str) -> Callable[[str, ApplianceError | None], None]:
         return lambda subject, error: self.notice(f"{cluster}: {subject}", error)
+
+    async def _begin(self) -> bool:
+        """Make the own topics, once the own cluster answers."""
+        while True:
+            try:
+                await self._make_own_topics()
+            except ApplianceError as error:
+                if not error.retriable:
+                    raise
+                self._problems.tell(self.own, error)
+                await asyncio.sleep(_RETRY)
+            else:
+                self._problems.over(self.own)
+                return True
 
     async def _make_own_topics(self) -> None:
         naming, factor = self.order.naming, self.order.replication_factor
@@ -161,6 +189,9 @@ class OrderProcess:
             try:
                 await self._make_logs()
                 self._assign()
+                for runner in self.runners:
+                    runner.is_placed = runner.is_placed or self.own in self._known
+                    runner.wake.set()
                 self._problems.over("topics")
             except ApplianceError as error:
                 self._problems.tell("topics", error)
@@ -186,27 +217,30 @@ class OrderProcess:
 
     async def _make_logs(self) -> None:
         """Make and grow T-global and the hidden log of each topic."""
-        wanted = {}
-        for topic, size in self._topics().items():
-            wanted[self.order.naming.destination(topic)] = NewTopic(
-                self.order.naming.destination(topic), size, self.order.replication_factor, own_times()
-            )
-            name = hidden_topic(topic)
-            wanted[name] = NewTopic(name, size, self.order.replication_factor, hidden_log_configs())
+        topics, factor = self._topics(), self.order.replication_factor
+        names = {topic: (self.order.naming.destination(topic), hidden_topic(topic)) for topic in topics}
         known = self._known[self.own].topics if self.own in self._known else {}
-        missing = [new for name, new in wanted.items() if name not in known]
-        smaller = {
-            name: new.partitions
-            for name, new in wanted.items()
-            if name in known and 0 < len(known[name].leaders) < new.partitions
-        }
+        sizes = {name: topics[topic] for topic, both in names.items() for name in both}
+        missing = [topic for topic, both in names.items() if not known.keys() >= {*both}]
+        smaller = {name: size for name, size in sizes.items() if name in known and len(known[name].leaders) < size}
         if missing:
-            raise_first((await create_topics(self.cluster, missing)).failures.values())
+            keys = await ConfigFilter(self.cluster).known_settings()
+            settings = await configs(self.cluster, [topic for topic in missing if topic in known])
+            new = [
+                each
+                for topic in missing
+                for shown, hidden in [names[topic]]
+                for each in (
+                    global_topic(shown, topics[topic], factor, settings.get(topic, {}), keys),
+                    hidden_log_topic(hidden, topics[topic], factor, keys),
+                )
+                if each.name not in known
+            ]
+            raise_first((await create_topics(self.cluster, new)).failures.values())
         if smaller:
             raise_first((await grow_topics(self.cluster, smaller)).values())
         if missing or smaller:
-            made = {name: new.partitions for name, new in wanted.items()}
-            await retry_while_busy(lambda: require_led(self.cluster, made))
+            await retry_while_busy(lambda: require_led(self.cluster, sizes))
             self._known[self.own] = await self.cluster.metadata(None)
 
     def _assign(self) -> None:
@@ -224,6 +258,22 @@ class OrderProcess:
                 runner.partitions[key].replicas = tuple(self._origins(key))
                 runner.partitions[key].hidden_logs = self._hidden_logs(key)
                 runner.wake.set()
+
+    async def _trim(self) -> None:
+        """Delete from the hidden logs what has been shown for long: nobody follows it any more."""
+        shown: deque[tuple[float, dict[Partition, int]]] = deque()
+        while True:
+            await asyncio.sleep(_TRIM_SECONDS)
+            shown.append((loop_seconds(), {log: at for each in self.runners for log, at in each.shown().items()}))
+            if shown[0][0] > loop_seconds() - _KEPT_SECONDS:
+                continue
+            _, before = shown.popleft()
+            try:
+                metadata = await self.cluster.metadata(sorted({log.topic for log in before}))
+                raise_first((await delete_records(self.cluster, metadata, before)).values())
+                self._problems.over("hidden logs")
+            except ApplianceError as error:
+                self._problems.tell("hidden logs", error)
 
     def _partition(self, runner: OrderRunner, key: Partition) -> OrderedPartition:
         size = self.order.commit_bytes

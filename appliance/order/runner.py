@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from appliance.clock import loop_seconds, now_ms
 from appliance.engine.problem_log import ProblemLog
-from appliance.errors import ApplianceError, Fenced, LayoutChanged, PartitionStopped, raise_first
+from appliance.errors import ApplianceError, Fenced, PartitionStopped, raise_first
 from appliance.kafka.client.configs import write_limits
 from appliance.kafka.protocol.metadata import Partition
-from appliance.link.model.order import Epoch, Members, Promise
+from appliance.link.model.order import Epoch, Members, Origin, Place, Promise
 from appliance.link.model.states import LaneState
 from appliance.order.catch_up import catch_up
 from appliance.order.lane import OrderLane
@@ -29,8 +29,12 @@ _TICK, _IDLE_MARK = 0.5, 2.0
 YIELD_SECONDS = 5.0
 """Longest time for which a home that yields takes nothing."""
 
-_RETRY = 0.5
-"""Pause after a catch-up that failed, in seconds."""
+_RETRY, _CHECK_AGAIN = 0.5, 5.0
+"""Pauses after a catch-up that failed, and between two checks of logs that must not be written, in seconds."""
+
+
+_LOOK_SECONDS = 5.0
+"""Interval of looks for other leaders of the logs, in seconds."""
 
 
 class Candidacy(NamedTuple):
@@ -73,7 +77,11 @@ class OrderRunner:
     _committed: float = field(init=False, default_factory=loop_seconds)
     _advanced: float = field(init=False, default_factory=loop_seconds)
     _state: object = field(init=False, default=None)
-    _unchecked: set[Partition] = field(init=False, default_factory=set)
+    is_placed: bool = field(init=False, default=False)
+    """All partitions were added that there were at first."""
+    _looked: float = field(init=False, default=0.0)
+    _unchecked: dict[Partition, float] = field(init=False, default_factory=dict)
+    """The partitions whose logs must be checked before they are written, and when."""
     _lessons: dict[Partition, asyncio.Task[None]] = field(init=False, default_factory=dict)
     _failures: int = field(init=False, default=0)
 
@@ -85,7 +93,7 @@ class OrderRunner:
     def add(self, partition: OrderedPartition) -> None:
         """Order one more partition of T."""
         self.partitions[partition.key] = partition
-        self._unchecked.add(partition.key)
+        self._unchecked[partition.key] = 0.0
         self.wake.set()
 
     def beat(self) -> LaneBeat:
@@ -100,6 +108,16 @@ class OrderRunner:
         works = is_working(now, self._committed, self._advanced, read, promise.members, GATE - 1)
         target = self._yielding.target if self._yielding and self._yields else ""
         return LaneBeat(promise.epoch, works, self.watch.suspects(now), tuple(reached(now, read)), target)
+
+    def shown(self) -> dict[Partition, int]:
+        """The offset of each own hidden log before which T-global shows all."""
+        shown: dict[Partition, int] = {}
+        for key in self.partitions:
+            record = self.lane.record(key)
+            if record.hidden is not None and record.hidden.end is not None:
+                is_home = record.hidden_tail(self.own) is not None
+                shown[self.lane.logs_of(key)[1]] = record.following if is_home else record.hidden.end.offset
+        return {log: offset for log, offset in shown.items() if offset > 0}
 
     def hear(self, cluster: str, beat: LaneBeat) -> None:
         """Take in a beat of the lane in another cluster; a home that yields to this one is followed at once."""
@@ -120,7 +138,9 @@ class OrderRunner:
         if promise is None:
             return
         is_home = promise.epoch.home == self.own
-        if wish.alone:
+        if wish.resumed:
+            self._resume(wish)
+        elif wish.alone:
             self._goes_alone = is_home
         elif wish.members:
             self._candidacy = Candidacy(wish.members) if is_home else self._candidacy
@@ -130,8 +150,19 @@ class OrderRunner:
             self._yielding = Yielding(wish.target, loop_seconds() + YIELD_SECONDS)
         self.wake.set()
 
+    def _resume(self, wish: Wish) -> None:
+        for cluster, topic, number, offset in wish.resumed:
+            for each in self.partitions.values():
+                for replica in each.replicas:
+                    if (replica.cluster, replica.source_topic, replica.partition) == (cluster, topic, number):
+                        each.resume(Origin(cluster, number), Place(replica.source_id, offset, -1))
+
     async def run(self, stopping: asyncio.Event) -> None:
-        """Work until ``stopping``, which also sets ``wake``; a transaction is finished."""
+        """Work until ``stopping``, which also sets ``wake``; a transaction is finished.
+
+        Raises:
+            Fenced: a newer process has taken the lane.
+        """
         following = [
             asyncio.create_task(peer.log.follow(), name=f"{self.name}-{peer.id}") for peer in self.peers.values()
         ]
@@ -151,7 +182,7 @@ class OrderRunner:
                 await self._start()
             self.wake.clear()
             await self._check_logs()
-            if not await self._write():
+            if not await self._has_moved() and not await self._write():
                 self._learn()
                 if (promise := self.lane.promise) is not None:
                     self._note_progress(promise)
@@ -162,9 +193,7 @@ class OrderRunner:
             self.problems.over(self.name)
         except Fenced as error:
             if (taken := await self._taken_by(error)) is not None:
-                self.problems.tell(self.name, taken)
-        except LayoutChanged as error:
-            self.problems.tell(self.name, error)
+                raise taken from error
         except ApplianceError as error:
             await self._tell_and_back_off(error, stopping)
 
@@ -173,11 +202,12 @@ class OrderRunner:
             partition.restart()
             partition.failure = None
         await self.lane.start()
-        self._unchecked = {*self.partitions}
+        self._unchecked = dict.fromkeys(self.partitions, 0.0)
 
     async def _check_logs(self) -> None:
-        """Check the logs of partitions before they are written (invariants H and J)."""
-        unchecked = [self.partitions[key] for key in self._unchecked]
+        """Check the logs of partitions before they are written (invariants H and J); others do not wait for them."""
+        now = loop_seconds()
+        unchecked = [self.partitions[key] for key, due in self._unchecked.items() if due <= now]
         if not unchecked:
             return
         keys = [each.key for each in unchecked]
@@ -188,12 +218,28 @@ class OrderRunner:
         refused = await self.lane.check_logs(keys)
         for each in unchecked:
             error = refused.get(each.key)
-            if error is not None and not isinstance(error, PartitionStopped):
-                raise error
-            if error is not None:
-                each.stop(error)
-            each.limit = min(limits[log.topic].batch_bytes for log in self.lane.logs_of(each.key))
-            self._unchecked.discard(each.key)
+            if error is None:
+                each.limit = min(limits[log.topic].batch_bytes for log in self.lane.logs_of(each.key))
+                each.failure = None
+                del self._unchecked[each.key]
+                self.problems.over(str(each.key))
+            else:
+                self._unchecked[each.key] = now + _CHECK_AGAIN
+                if isinstance(error, PartitionStopped):
+                    each.stop(error)
+                else:
+                    self.problems.tell(str(each.key), error)
+
+    async def _has_moved(self) -> bool:
+        """Start the lane again if another broker leads a log: it may have lost records (invariant J)."""
+        now = loop_seconds()
+        if now < self._looked + _LOOK_SECONDS or not self.partitions:
+            return False
+        metadata = await self.lane.learn({log.topic for key in self.partitions for log in self.lane.logs_of(key)})
+        self._looked = loop_seconds()
+        if moved := self.lane.has_moved(metadata):
+            self.lane.restart()
+        return moved
 
     async def _write(self) -> bool:
         """Commit the next promise, or the next changes of all partitions; False if there is nothing to write."""
@@ -207,7 +253,7 @@ class OrderRunner:
         if own is None:
             return False
         self._prepare(own, now)
-        partitions = [each for each in self.partitions.values() if each.key not in self._unchecked]
+        partitions = [each for each in self.partitions.values() if each.failure or each.key not in self._unchecked]
         changes = [change for each in partitions if (change := each.next_change()) is not None]
         records = {change.partition: change.record for change in changes}
         everywhere = own.named != (own.members,) and all(
@@ -245,6 +291,8 @@ class OrderRunner:
     def _newer_promise(self, now: float) -> Promise | None:
         """The promise to give: of the newest epoch that another cluster has promised, or of one of its own."""
         own = self.lane.promise
+        if own is None and (not self.is_placed or self._unchecked):
+            return None  # without its positions it does not vote: its logs may show that it has lost them
         others = [each.checkpoint.promise for each in self.peers.values() if each.checkpoint.promise is not None]
         newest = max(others, key=lambda each: each.epoch, default=None)
         if newest is not None and (own is None or newest.epoch > own.epoch):

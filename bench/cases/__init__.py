@@ -5,6 +5,7 @@
 - ``offsets``: the exactness of groups' offsets.
 - ``latency``, ``recovery``: times: of a record, and after a kill.
 - ``transform``: SQL in flight: its rate, its cost and its latency.
+- ``order``: a total order of three clusters: its latency and its rate.
 - ``verify``: a verification by one process, and by Spark.
 - ``tunnel``: the tunnel.
 """

@@ -80,7 +80,7 @@ class LatencyTrial:
         load = Load(0, f"measured{self._name}", _PARTITIONS)
         await make_topic(self._pair.source, load.topic, load.partitions)
         async with self._copier(self._pair, load, self._name) as copying:
-            await _wake(self._pair.source, load.topic)
+            await wake(self._pair.source, load.topic)
             await until_begun(self._pair.destination, copying.topic, copying.process, UNBEGUN_SECONDS)
             times = await self._flow(load, copying, round(self._rate * (warming + seconds) / self._every))
         figures = Figures.of(samples_of(times, warming))
@@ -99,8 +99,8 @@ class LatencyTrial:
         file = directory / f"{load.topic}.times"
         receiver, sender = self._receiver(load, copying, count, file), self._sender(load, count * self._every)
         deadline = count * self._every / self._rate + _DEADLINE
-        async with running(f"receiver of {load.topic}", _program(*receiver), directory, "^ready$") as receiving:
-            async with running(f"sender of {load.topic}", _program(*sender), directory) as sending:
+        async with running(f"receiver of {load.topic}", program(*receiver), directory, "^ready$") as receiving:
+            async with running(f"sender of {load.topic}", program(*sender), directory) as sending:
                 await succeeds(sending, deadline)
                 progress(sending.log_file.read_text().strip())
             copying.process.require_running()
@@ -116,11 +116,12 @@ class LatencyTrial:
         return ["sender", *place, "--count", str(count), "--rate", str(self._rate), *self._cards]
 
 
-def _program(name: str, *options: str) -> list[str]:
+def program(name: str, *options: str) -> list[str]:
+    """The line of the program that sends or receives."""
     return [sys.executable, "-m", f"bench.lib.latency_{name}", *options]
 
 
-async def _wake(cluster: Cluster, topic: str) -> None:
+async def wake(cluster: Cluster, topic: str) -> None:
     """Write a record that the receiver ignores, and wait for its copy, which shows that the copying program has
     started."""
     refused, producer = Refused(), Producer(cluster.client_configuration())

@@ -1,6 +1,6 @@
 """Clusters, loads, contenders and instruments of the benchmarks.
 
-- ``clusters``, ``wan_sites``, ``wan_proxy``: the clusters of a benchmark.
+- ``clusters``, ``wan_sites``, ``wan_proxy``, ``order_sites``: the clusters of a benchmark.
 - ``workloads``: the contenders and their loads.
 - ``clients``: the producers and consumers of the loads.
 - ``filling``, ``events``, ``cards``, ``interleaving``, ``compacting``, ``topic_load``, ``steady_records``,

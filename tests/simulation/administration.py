@@ -4,6 +4,8 @@ from kio.schema.create_partitions.v3 import CreatePartitionsRequest, CreateParti
 from kio.schema.create_partitions.v3.response import CreatePartitionsTopicResult
 from kio.schema.create_topics.v7 import CreateTopicsRequest, CreateTopicsResponse
 from kio.schema.create_topics.v7.response import CreatableTopicResult
+from kio.schema.delete_records.v2 import DeleteRecordsRequest, DeleteRecordsResponse
+from kio.schema.delete_records.v2.response import DeleteRecordsPartitionResult, DeleteRecordsTopicResult
 from kio.schema.delete_topics.v6 import DeleteTopicsRequest, DeleteTopicsResponse
 from kio.schema.delete_topics.v6.response import DeletableTopicResult
 from kio.schema.describe_configs.v4 import DescribeConfigsRequest, DescribeConfigsResponse
@@ -11,7 +13,7 @@ from kio.schema.describe_configs.v4.response import DescribeConfigsResourceResul
 from kio.schema.errors import ErrorCode
 from kio.schema.incremental_alter_configs.v1 import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 from kio.schema.incremental_alter_configs.v1.response import AlterConfigsResourceResponse
-from kio.static.primitive import i8, i16
+from kio.static.primitive import i8, i16, i64
 
 from tests.simulation.brokers import AT_ONCE, Brokers
 
@@ -30,6 +32,7 @@ class Administration:
         brokers.handles(CreatePartitionsRequest, self._grow)
         brokers.handles(DeleteTopicsRequest, self._delete)
         brokers.handles(IncrementalAlterConfigsRequest, self._alter)
+        brokers.handles(DeleteRecordsRequest, self._delete_records)
 
     def _describe(self, request: DescribeConfigsRequest, _: int) -> DescribeConfigsResponse:
         results = []
@@ -97,6 +100,24 @@ class Administration:
                 self._brokers.grow(topic.name, int(wanted.count))
             results.append(CreatePartitionsTopicResult(name=wanted.name, error_code=code))
         return CreatePartitionsResponse(throttle_time=AT_ONCE, results=tuple(results))
+
+    def _delete_records(self, request: DeleteRecordsRequest, node: int) -> DeleteRecordsResponse:
+        topics = []
+        for topic in request.topics:
+            results = []
+            for each in topic.partitions:
+                log = self._brokers.log((str(topic.name), int(each.partition_index)))
+                code = self._brokers.leads(log, node)
+                if code is _NONE and log is not None:
+                    log.delete_before(int(each.offset))
+                start = i64(log.start if log is not None else -1)
+                results.append(
+                    DeleteRecordsPartitionResult(
+                        partition_index=each.partition_index, low_watermark=start, error_code=code
+                    )
+                )
+            topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=tuple(results)))
+        return DeleteRecordsResponse(throttle_time=AT_ONCE, topics=tuple(topics))
 
     def _alter(self, request: IncrementalAlterConfigsRequest, _: int) -> IncrementalAlterConfigsResponse:
         results = []

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from appliance.errors import ApplianceError, Unreachable
+from appliance.errors import ApplianceError, Fenced, Unreachable
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import Owner
 from appliance.order.names import order_naming
@@ -59,13 +59,10 @@ class Beside:
 
     async def _run(self) -> None:
         self.stopping = asyncio.Event()
-        while True:
-            try:
-                await self.process.run(self.stopping)
-                return
-            except ApplianceError as error:
-                self.fates.note("fails:", str(error))
-                await asyncio.sleep(0.2)
+        try:
+            await self.process.run(self.stopping)
+        except Fenced as error:
+            self.fates.note("ends:", str(error))
 
     def _notice(self, subject: str, error: ApplianceError | None) -> None:
         self.fates.note("notice", subject, str(error) if error else "well again")

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.order import process
 from appliance.order.model.beats import Wish
 from appliance.order.pulse import wish
 from tests.simulation.client import Fates
@@ -313,4 +314,81 @@ def test_case_1240_a_candidate_forgets_of_a_hidden_log_what_a_catch_up_has_shown
     world.beside["lemon"].process.stand()
     order.go_on_until(lambda: bool(candidate._tail))
     world.mend()
+    order.settle()
+
+
+def test_case_1241_a_candidate_takes_over_nothing_that_it_has_read_for_an_earlier_try(
+    calm: Callable[[int], Calm],
+) -> None:
+    order = calm(3)
+    world = order.world
+    world.make_topic("orders", 1)
+    for name in world.names:
+        world.start(name)
+    order.go_on(3)
+    for pair in (("lemon", "orange"), ("lemon", "grape"), ("orange", "grape"), ("grape", "orange")):
+        world.cut(*pair)
+    for _ in range(300):
+        world.write()
+        order.go_on(0.02)
+    world.cuts.discard(("lemon", "orange"))
+    (runner,) = world.beside["lemon"].process.runners
+    (candidate,) = runner.partitions.values()
+    world.beside["lemon"].process.stand()
+    order.go_on_until(lambda: bool(candidate._tail))
+    world.cut("orange", "lemon")  # its vote is missed the next time
+    world.cut("lemon", "orange")
+    world.cuts.discard(("lemon", "grape"))
+    world.beside["lemon"].process.stand()
+    order.go_on(3)
+    world.mend()
+    order.settle()
+
+
+def test_case_1220_a_process_that_starts_while_its_own_cluster_is_away_waits_for_it(
+    calm: Callable[[int], Calm],
+) -> None:
+    # The process ended with an error if the broker went away just before it made its topics.
+    order = calm(3)
+    order.world.cuts.add(("grape", "grape"))
+    order.start()
+    order.produce(20)
+    assert "is cut" in order.faults()["grape"]["grape"]
+    order.world.mend()
+    order.settle()
+    assert not order.faults()["grape"]
+
+
+def test_case_1221_a_process_ends_when_a_newer_one_has_taken_over(calm: Callable[[int], Calm]) -> None:
+    # It went on with no lane at work, and nobody saw that it did nothing.
+    order = calm(3)
+    order.start()
+    order.produce(20)
+    before = order.world.beside["grape"]
+    order.world.start("grape")
+    order.go_on_until(before.task.done)
+    order.produce(20)
+    order.settle()
+
+
+def test_a_late_cluster_goes_on_where_the_hidden_log_was_trimmed_and_the_trimming_harms_nobody(
+    calm: Callable[[int], Calm], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_TRIM_SECONDS", 1.0)
+    monkeypatch.setattr(process, "_KEPT_SECONDS", 3.0)
+    order = calm(3)
+    order.start()
+    order.produce(30)
+    order.go_on(2)
+    order.world.kill("lemon")
+    order.produce(60, "orange", "grape")
+    order.world.decide_all()
+    order.go_on(10)
+    hidden = order.world.brokers["orange"].topics["replicator-order.orders.hidden"].logs[0]
+    assert hidden.start > 0
+    order.world.start("lemon")
+    order.produce(10)
+    order.settle()
+    order.world.beside["grape"].process.stand()
+    order.produce(10)
     order.settle()

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import psutil
+
 from testbed.process import OwnedProcess
 from tests.faults.supervised import Supervised
 from tests.support.order_chains import Chains
@@ -82,11 +84,12 @@ class Storm:
         if kind == "kill":
             beside.kill()
         elif kind == "pause":
-            process = beside.process
-            beside.pause()
-            await asyncio.sleep(2 * lasting)
-            if process is beside.process:
-                beside.resume()
+            with contextlib.suppress(psutil.NoSuchProcess):  # it was killed just now
+                process = beside.process
+                beside.pause()
+                await asyncio.sleep(2 * lasting)
+                if process is beside.process:
+                    beside.resume()
         elif kind in ("cut", "silence"):
             line.cut() if kind == "cut" else line.half_open()
             await asyncio.sleep(lasting)

@@ -41,11 +41,12 @@ def order_of(settings: OrderSettings) -> Order:
     """The order that these settings describe."""
     engine = settings.engine
     return Order(
-        tuple(sorted(each.id for each in settings.clusters)),
+        tuple(each.id for each in settings.clusters),
         settings.home,
         order_naming(settings.topics_regex),
         engine.lanes or _LANES,
         single=settings.partitions == 1,
+        alone=settings.alone,
         replication_factor=settings.topics.replication_factor,
         commit_bytes=engine.commit_bytes,
         transaction_timeout=engine.transaction_timeout,

@@ -59,16 +59,6 @@ class Lane(OwnedLane):
         self._maps = MapGrowth()
         await super().start()
 
-    async def learn(self, copies: Collection[str]) -> Metadata:
-        """Look up the leaders of topics before the started lane writes to them; the metadata of all of its topics.
-
-        The checkpoint need not be read again: nobody else writes it as long as this lane's epoch is the newest
-        (invariant B).
-        """
-        writer = self.writer
-        writer.learn(await self.cluster.metadata(list(copies)))
-        return writer.metadata
-
     def is_led_as(self, copy: Partition, metadata: Metadata) -> bool:
         """True when a copy's topic and leader are those in these metadata."""
         now, then = self.writer.metadata, metadata.topics.get(copy[0])
@@ -83,10 +73,6 @@ class Lane(OwnedLane):
         """Set the ends of copies that the lane writes from now on, found by these metadata (invariant J)."""
         self.writer.ends |= ends
         self.writer.epochs |= {copy: metadata.leader_epoch(*copy) for copy in ends}
-
-    def has_moved(self, metadata: Metadata) -> bool:
-        """True when a copy's leader has changed since its end was checked."""
-        return any(0 <= epoch < metadata.leader_epoch(*copy) for copy, epoch in self.writer.epochs.items())
 
     async def forget(self, partitions: Collection[Partition], segments: Collection[SegmentKey]) -> None:
         """Forget these positions and map segments; leaves the owner's name, in the same transaction."""

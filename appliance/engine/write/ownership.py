@@ -8,7 +8,7 @@ delayed writes, and then reads the committed state.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from appliance.clock import loop_seconds, now_ms
@@ -235,6 +235,20 @@ class OwnedLane:
         """Make the lane cold after a change that only a new start can judge."""
         self._writer = None
         self._machine.on(LaneEvent.DOUBT)
+
+    async def learn(self, copies: Collection[str]) -> Metadata:
+        """Look up the leaders of topics before the started lane writes to them; the metadata of all of its topics.
+
+        The checkpoint need not be read again: nobody else writes it as long as this lane's epoch is the newest
+        (invariant B).
+        """
+        writer = self.writer
+        writer.learn(await self.cluster.metadata(list(copies)))
+        return writer.metadata
+
+    def has_moved(self, metadata: Metadata) -> bool:
+        """True when a copy's leader has changed since its end was checked."""
+        return any(0 <= epoch < metadata.leader_epoch(*copy) for copy, epoch in self.writer.epochs.items())
 
     async def write(self, copies: Sequence[Round], remember: Remember) -> None:
         """Commit one transaction; after any error the lane is cold, or fenced for good.

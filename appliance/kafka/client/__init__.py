@@ -12,6 +12,7 @@ Every call may raise ``Unreachable``, ``BrokerBusy``, ``BrokerRefused`` and ``Pe
 - ``compacted_log``: a compacted topic, followed.
 - ``produce``, ``transactions``: writing, in transactions and without.
 - ``topics``, ``configs``, ``config_filter``: topics made, grown and configured.
+- ``delete_records``: the beginnings of logs, deleted.
 - ``acls``: the ACLs of topics.
 - ``open_transactions``: the transactions that hold a last stable offset.
 - ``groups``, ``group_offsets``, ``share_offsets``: consumer groups and share groups, and their offsets.

@@ -160,7 +160,7 @@ class OrderRecord:
     ``accepted`` is the epoch whose order it has accepted last; ``rank``, ``digest`` and ``end`` are those of its
     T-global, whose topic is ``global_id``. ``following`` is the offset of the accepted home's hidden log where T-global
     goes on, -1 if unknown. ``hidden`` is its own hidden log, if it is or was home. A home that is ``alone`` shows what
-    nobody else has.
+    nobody else has. While it is ``stopped`` for a reason, its logs are not what it has accepted, and it does not vote.
     """
 
     accepted: Epoch = NO_EPOCH

@@ -55,14 +55,20 @@ def offsets_topic(naming: Naming, lanes: int, replication_factor: int) -> NewTop
     return NewTopic(naming.offsets_topic, lanes, replication_factor, _POSITIONS, frozenset({POLICY}))
 
 
-def own_times() -> dict[str, str]:
-    """The settings with which every record keeps its own time."""
-    return {**_TIMES_KEPT, **_SINCE_3_6}
+def global_topic(
+    name: str, partitions: int, replication_factor: int, settings: Mapping[str, str], keys: Collection[str] | None
+) -> NewTopic:
+    """A T-global to make, given the settings of T; it is never compacted."""
+    wanted = copied_configs(settings, keys)
+    if _COMPACTED in wanted.get(POLICY, ""):
+        wanted = _uncompacted(wanted)
+    return NewTopic(name, partitions, replication_factor, wanted, frozenset({POLICY} & wanted.keys()))
 
 
-def hidden_log_configs() -> dict[str, str]:
-    """The settings of an order's hidden logs: only their lane deletes from them."""
-    return {**own_times(), **_FOR_EVER, POLICY: _DELETED}
+def hidden_topic(name: str, partitions: int, replication_factor: int, keys: Collection[str] | None) -> NewTopic:
+    """A hidden log of an order to make: only its lane deletes from it."""
+    settings = copied_configs({**_FOR_EVER, POLICY: _DELETED}, keys)
+    return NewTopic(name, partitions, replication_factor, settings, frozenset(_FOR_EVER))
 
 
 def beats_topic(name: str, replication_factor: int) -> NewTopic:

@@ -6,6 +6,7 @@ committed something, has read enough others, and has opened, or advanced its ope
 off in one direction, is suspected like a dead one. A candidate goes on only if enough clusters suspect the home.
 """
 
+import dataclasses
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -51,7 +52,8 @@ class Wish:
     """An operator's wish: that ``target`` becomes home; ``lost`` are the clusters that the operator declares lost.
 
     With ``members`` the home begins an epoch of these. Without ``waits``, the target begins at once. ``alone``: the
-    home shows what nobody else has until somebody follows it again.
+    home shows what nobody else has until somebody follows it again. ``resumed`` are origins, each as cluster, topic,
+    partition, and the offset at which the home goes on there.
     """
 
     id: str
@@ -60,6 +62,7 @@ class Wish:
     members: Members = ()
     waits: bool = True
     alone: bool = False
+    resumed: tuple[tuple[str, str, int, int], ...] = ()
 
 
 def encode_beat(beat: Beat, now: int) -> Record:
@@ -70,13 +73,8 @@ def encode_beat(beat: Beat, now: int) -> Record:
 
 def encode_wish(wish: Wish, now: int) -> Record:
     """The record of a wish."""
-    value = {
-        "target": wish.target,
-        "lost": wish.lost,
-        "members": wish.members,
-        "waits": wish.waits,
-        "alone": wish.alone,
-    }
+    value = dataclasses.asdict(wish)
+    del value["id"]
     return _record({"wish": wish.id}, value, now)
 
 
@@ -92,7 +90,15 @@ def decode(record: Record) -> Beat | Wish:
         if "beat" in key:
             return Beat(text(key["beat"]), tuple(_lane_of(*each) for each in value["lanes"]))
         lost, members = (tuple(map(text, value[name])) for name in ("lost", "members"))
-        return Wish(text(key["wish"]), text(value["target"]), lost, members, bool(value["waits"]), bool(value["alone"]))
+        flags, resumed = (
+            (bool(value["waits"]), bool(value["alone"])),
+            tuple(_origin_of(*each) for each in value["resumed"]),
+        )
+        return Wish(text(key["wish"]), text(value["target"]), lost, members, *flags, resumed)
+
+
+def _origin_of(cluster: object, topic: object, number: object, offset: object) -> tuple[str, str, int, int]:
+    return text(cluster), text(topic), whole(number, 0), whole(offset, 0)
 
 
 def _lane_of(

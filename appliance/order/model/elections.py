@@ -53,7 +53,7 @@ def voters(own: Promise, facts: Mapping[str, Facts]) -> dict[str, OrderRecord]:
     return {
         cluster: each.record
         for cluster, each in facts.items()
-        if each.promise is not None and each.promise.epoch == own.epoch
+        if each.promise is not None and each.promise.epoch == own.epoch and not each.record.stopped
     }
 
 
