@@ -199,10 +199,10 @@ class OrderedPartition:
         hidden, tail = theirs.hidden_tail(winner), list[HiddenTransaction]()
         if hidden is not None and opened > record.rank:
             self._read_hidden(winner, hidden.epoch, theirs.following)
-            self._tail += self._hidden_transactions(UNLIMITED)
+            self._tail += (arrived := self._hidden_transactions(UNLIMITED))
             if not self._tail or self._tail[-1].mark.rank < opened:
-                if self._hidden is not None and self._hidden.chunks:
-                    self.wake.set()  # more has arrived already
+                if arrived:  # there may be more
+                    self.wake.set()
                 return None
             tail = [each for each in self._tail if each.mark.rank > record.rank]  # a catch-up may have shown some
         elif (hidden.digest if hidden else theirs.digest) != record.digest:

@@ -181,6 +181,7 @@ class OrderRunner:
             if self.lane.state is LaneState.COLD:
                 await self._start()
             self.wake.clear()
+            await asyncio.sleep(0)  # a lane that has much to do lets others work, too
             await self._check_logs()
             if not await self._has_moved() and not await self._write():
                 self._learn()
