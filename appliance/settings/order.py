@@ -23,7 +23,7 @@ REPLICATOR = "replicator-order"
 """The name of every order: of the tunnels between its VMs, and in its clusters."""
 
 _OF_LINKS = ("topics", "transform", "groups", "mirror_formats", "audit")
-"""Fields that an order does not read."""
+"""Fields that an order does not read, but REPLICATION_FACTOR in the first."""
 _LINK_ALONE = (
     *(name for each in TABLE if each.required and each.name != "SHARED_SECRET" for name in each.names),
     *("TUNNEL_SSH", "TUNNEL_AUTHORITY_FILE", "TUNNEL_CERTIFICATE_FILE", "TUNNEL_KEY_FILE"),
@@ -110,6 +110,8 @@ def _settings(reading: Reading, clusters: tuple[OrderCluster, ...], **known: Any
     own_cluster = {"source": own.settings, "destination": own.settings, "broker_patterns": own.broker_patterns}
     absent = Reading({}, Role(0)).build(Settings, replicator=REPLICATOR, tunnel=_tunnel(reading, own), **own_cluster)
     known |= {field: getattr(absent, field) for field in (*own_cluster, "replicator", "tunnel", *_OF_LINKS)}
+    replication_factor = reading.of_name("REPLICATION_FACTOR")
+    known["topics"] = dataclasses.replace(absent.topics, replication_factor=replication_factor)
     settings = reading.build(OrderSettings, clusters=clusters, **known)
     return dataclasses.replace(settings, secret_files=tuple(reading.files))
 

@@ -57,6 +57,7 @@ def test_the_rest_keeps_its_meaning_and_its_defaults() -> None:
     assert settings.tunnel.listen == Target("0.0.0.0", 15061)
     assert settings.tunnel.secret.reveal() == SECRET
     assert (settings.log.level, str(settings.dns.listen)) == ("debug", "127.0.0.3:53")
+    assert order(REPLICATION_FACTOR="3").topics.replication_factor == 3
     assert (order(GLOBAL_PARTITIONS="1").partitions, order(GLOBAL_ALONE="no").alone) == (1, False)
 
 
