@@ -10,11 +10,10 @@ from pathlib import Path
 from appliance.errors import ApplianceError
 from appliance.output import say, say_error
 from appliance.runtime.confinement import keep_memory_private
-from appliance.settings.env_file import read_settings
 from appliance.settings.values import Side
 from deploy.prepare import report
 from deploy.prepare.checks import made_up_name_warnings
-from deploy.prepare.preparation import prepare
+from deploy.prepare.preparation import prepare, read
 from deploy.prepare.vm import compose_command, notes, resolver
 from deploy.prepare.writing import write
 from deploy.render.compose import DESTINATION_VM, SOURCE_VM
@@ -24,10 +23,14 @@ _DESCRIPTION = """\
 Checks setenv.sh, and writes docker-compose.yml and the folder prepared/ beside it.
 
 Then prints the changes, the firewall rules of the link, and the next command. Run again with the same
-settings it changes nothing. Exit codes: 0 done; 1 failed, or with --check: something would change; 2 bad usage or
-settings, all faults at once.
+settings it changes nothing. For a total order (GLOBAL_CLUSTERS), both scripts prepare the VM alike. Exit
+codes: 0 done; 1 failed, or with --check: something would change; 2 bad usage or settings, all faults at once.
 """
 _SCRIPTS: dict[str, str] = {Side.SOURCE: "bin/prepare_src_config.sh", Side.DESTINATION: "bin/prepare_dest_config.sh"}
+_OTHERS = (
+    "on each other VM, with the same settings but GLOBAL_CLUSTER:",
+    "bin/prepare_src_config.sh or bin/prepare_dest_config.sh, which do the same",
+)
 _ROLES = {Side.SOURCE: SOURCE_VM, Side.DESTINATION: DESTINATION_VM}
 
 
@@ -68,19 +71,20 @@ def _parser(script: str) -> argparse.ArgumentParser:
 
 def _run(machine: Side, parsed: argparse.Namespace) -> int:
     if parsed.firewall:
-        settings = read_settings(parsed.env_file, _ROLES[machine], os.environ)
-        say(*ready(parsed.firewall, settings, machine).splitlines())
+        settings, _ = read(parsed.env_file, _ROLES[machine], os.environ)
+        say(*ready(parsed.firewall, settings, report.name(settings, machine)).splitlines())
         return 0
     prepared = prepare(Path(), parsed.env_file, _ROLES[machine], os.environ)
     outcomes = [write(Path(), file, prepared.owner, dry=parsed.check) for file in prepared.files]
     say(*report.heading(prepared.settings, machine).split("\n"))
-    if machine is Side.SOURCE:
+    if machine is Side.SOURCE or prepared.settings.source.member:
         say(*report.warnings(made_up_name_warnings(prepared.settings.tunnel, resolver())).splitlines())
     say(*report.written(outcomes, dry=parsed.check).split("\n"))
-    say(*report.firewall(rules(prepared.settings), machine).split("\n"))
+    say(*report.firewall(rules(prepared.settings), report.name(prepared.settings, machine)).split("\n"))
     if parsed.check:
         return 1 if any(outcome.changed for outcome in outcomes) else 0
-    say(*report.what_next(compose_command(), prepared, _other(machine), notes()).split("\n"))
+    other = _other(machine) if not prepared.settings.source.member else _OTHERS
+    say(*report.what_next(compose_command(), prepared, other, notes()).split("\n"))
     return 0
 
 

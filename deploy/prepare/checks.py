@@ -30,7 +30,8 @@ _PORT = re.compile(r'^ +- "(\S+:\d+):\d+"$', re.MULTILINE)
 def container_faults(settings: Settings, role: Role, vm: Vm) -> list[str]:
     """Faults of the settings that appear only in containers on this VM."""
     if settings.route is Route.DIRECT:
-        return ["SOURCE_ROUTE=direct: expected tunnel here; without a tunnel start bin/appliance replicate"]
+        start = "order run" if settings.source.member else "replicate"
+        return [f"{settings.route_variable}=direct: expected tunnel here; without a tunnel start bin/appliance {start}"]
     faults = list(_resolvers(settings, role, vm))
     if any(address in settings.tunnel.endpoint_network for address in _IN_CONTAINERS):
         faults.append(

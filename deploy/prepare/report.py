@@ -20,7 +20,14 @@ _PAGES = {
 
 def heading(settings: Settings, machine: Side) -> str:
     """The heading: the link and the VM."""
+    if settings.source.member:
+        return f"Order {settings.tunnel.link}, the VM beside {settings.source.place}"
     return f"Link {settings.tunnel.link}, {machine} VM"
+
+
+def name(settings: Settings, machine: Side) -> str:
+    """The VM's name in the rules: its side of the link, or the id of its cluster in an order."""
+    return settings.source.member.id if settings.source.member else machine
 
 
 def warnings(lines: Sequence[str]) -> str:
@@ -38,18 +45,18 @@ def written(outcomes: Sequence[Outcome], *, dry: bool) -> str:
     return _section(title, _aligned(rows) + ([""] if lines else []) + lines)
 
 
-def firewall(rules: Sequence[Rule], machine: Side) -> str:
-    """The rules of both VMs as a table, with this VM's rules marked."""
+def firewall(rules: Sequence[Rule], machine: str) -> str:
+    """The rules of all VMs as a table, with this VM's rules marked."""
     head = ("", "machine", "direction", "from", "to", "protocol", "port", "across VPCs", "why")
     legend = f"* to be opened for this VM; as commands: --firewall {'|'.join(FORMATS)}"
     return _section("Firewall rules", [*_aligned([head, *(_row(rule, machine) for rule in rules)]), "", legend])
 
 
-def _row(rule: Rule, machine: Side) -> tuple[str, ...]:
+def _row(rule: Rule, machine: str) -> tuple[str, ...]:
     own = f"{rule.machine} VM"
     ends = (rule.peer.name, own) if rule.inbound else (own, rule.peer.name)
     direction, across = "inbound" if rule.inbound else "outbound", "yes" if rule.across else "no"
-    return "*" if rule.machine is machine else "", own, direction, *ends, "TCP", rule.ports, across, rule.reason
+    return "*" if rule.machine == machine else "", own, direction, *ends, "TCP", rule.ports, across, rule.reason
 
 
 def what_next(compose: str, prepared: Preparation, other: tuple[str, str], notes: Sequence[str]) -> str:
@@ -66,9 +73,9 @@ def what_next(compose: str, prepared: Preparation, other: tuple[str, str], notes
         for file in prepared.files
         if file.path.endswith(".service")
     ]
-    doctor = ("tests of the whole path:", f"{compose} run --rm doctor")
+    tested = () if prepared.settings.source.member else (("tests of the whole path:", f"{compose} run --rm doctor"),)
     missing = [("missing for that:", note) for note in notes]
-    return _section("Next", [f"{compose} up -d", "", *_aligned([*missing, *pages, doctor, *units, other])])
+    return _section("Next", [f"{compose} up -d", "", *_aligned([*missing, *pages, *tested, *units, other])])
 
 
 def _call(page: PortMapping, tls: bool) -> str:

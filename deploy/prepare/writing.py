@@ -20,7 +20,8 @@ from deploy.render.container import SALT
 _NEW_FILES = "prepared"
 """Folder in which a file is written before it is moved. Only its owner can enter it, and Git ignores it."""
 
-_CONFIDENTIAL = "|".join(variable.name for variable in TABLE if variable.confidential)
+_OF_ANY_CLUSTER = r"\w{1,18}_(?:API_SECRET|SSL_KEY_PASSWORD)"
+_CONFIDENTIAL = "|".join([*(variable.name for variable in TABLE if variable.confidential), _OF_ANY_CLUSTER])
 _MENTIONED = re.compile(rf"({_CONFIDENTIAL})(?!\w*_FILE\b)", re.IGNORECASE)
 """The name of a secret in a line, even if the line is badly edited. The path of a file with a secret is not a
 secret."""

@@ -7,6 +7,7 @@ from appliance.settings.role import Role
 from appliance.settings.values import Settings
 from deploy.render import limits
 from deploy.render.container import (
+    LEAVE_A_LOST_NETWORK,
     LINKS_DIRECTORY,
     SERVICES,
     Service,
@@ -19,11 +20,28 @@ from deploy.render.container import (
 )
 from deploy.render.mounts import DIRECTORY, mounts, read_at_start
 from deploy.render.template import filled
-from deploy.render.vm import CONSOLE_PORT, CONTROL_CENTER_PORT, IMAGE_USER, STATUS_PORT, Vm, bridge, port_mappings
+from deploy.render.vm import (
+    CONSOLE_PORT,
+    CONTROL_CENTER_PORT,
+    IMAGE_USER,
+    STATUS_PORT,
+    PortMapping,
+    Vm,
+    bridge,
+    port_mappings,
+)
 
 COMPOSE_FILE = "docker-compose.yml"
 SOURCE_VM = Role.SOURCE
 DESTINATION_VM = Role.DESTINATION | Role.REPLICATOR | Role.CONSOLE
+ORDER_VM = Role.SOURCE | Role.DESTINATION | Role.REPLICATOR
+
+_VMS = {
+    SOURCE_VM: ("source", "bin/prepare_src_config.sh"),
+    DESTINATION_VM: ("destination", "bin/prepare_dest_config.sh"),
+    ORDER_VM: ("order", "bin/prepare_dest_config.sh"),
+}
+"""The template of each VM, and the script that renders it."""
 
 _PASSWD_FILE = "prepared/passwd"
 _TAG_MAX = 128
@@ -32,6 +50,7 @@ _HEALTHCHECKS: dict[str, str] = {
     "gateway": healthcheck(STATUS_PORT),
     "replicator": healthcheck_in_shared_network(CONSOLE_PORT),
     "control-center": healthcheck_in_shared_network(CONTROL_CENTER_PORT),
+    "order": LEAVE_A_LOST_NETWORK,
 }
 
 
@@ -82,38 +101,46 @@ def unit_file(link: str) -> str:
 def _compose(
     texts: Mapping[Service, str], environment: Mapping[str, str], settings: Settings, role: Role, vm: Vm
 ) -> str:
-    source = role is SOURCE_VM
+    (vm_name, script), connections = _VMS[role], settings.tunnel.connections_max
     services = {
         service.name.replace("-", "_"): {
             "command": service.command,
             "volumes": _volumes(service, settings),
             "fingerprint": fingerprint(text, read_at_start(settings, service.role)),
             "healthcheck": _HEALTHCHECKS.get(service.name),
+            "ports": [f"{one.at}:{one.container_port}" for one in _published(service, environment, settings, role)],
         }
         for service, text in texts.items()
     }
-    if settings.control_center.files and not source:
+    if settings.control_center.files and role is DESTINATION_VM:
         services["control_center"]["healthcheck"] = by_tls(_HEALTHCHECKS["control-center"])
     return filled(
-        f"docker-compose.{'source' if source else 'destination'}.yml.j2",
-        script=f"bin/prepare_{'src' if source else 'dest'}_config.sh",
+        f"docker-compose.{vm_name}.yml.j2",
+        script=script,
         link=settings.tunnel.link,
         image=f"kafka-cloud-replicator:{_tag(settings.tunnel.link)}",
         user=f"{vm.user}:{vm.group}",
         directory=DIRECTORY,
         bridge=bridge(settings.tunnel.link, role),
-        ports=[f"{one.at}:{one.container_port}" for one in port_mappings(environment, settings, role)],
-        tunnel_memory=limits.tunnel_memory(
-            settings.tunnel.connections_max, by_ssh=settings.tunnel.ssh is not None and not source
-        ),
+        tunnel_memory=limits.tunnel_memory(connections),
+        gateway_memory=limits.tunnel_memory(connections * len(settings.links), by_ssh=settings.tunnel.ssh is not None),
         tunnel_processes=limits.TUNNEL,
         control_center_memory=limits.CONTROL_CENTER_MEMORY,
         links_directory=LINKS_DIRECTORY,
         audit_folder=settings.audit.folder,
         replicator_memory=limits.replicator_memory(settings.engine, vm.cores, audits=bool(settings.audit.path)),
+        order_memory=limits.order_memory(1 + len(settings.links)),
         replicator_processes=limits.replicator_processes(settings.engine, vm.cores),
         **services,
     )
+
+
+def _published(
+    service: Service, environment: Mapping[str, str], settings: Settings, role: Role
+) -> tuple[PortMapping, ...]:
+    """The ports that a service publishes for all that share its network."""
+    parts = {"tunnel": role & Role.SOURCE, "gateway": role & ~Role.SOURCE}
+    return port_mappings(environment, settings, parts.get(service.name, Role(0)))
 
 
 def _volumes(service: Service, settings: Settings) -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ from appliance.settings.env_file import assignment
 from appliance.settings.role import TUNNEL_ENDS, Role
 from appliance.settings.secret import Secret
 from appliance.settings.values import Settings
-from appliance.settings.variables import TABLE
+from appliance.settings.variables import table_of
 from deploy.render.mounts import mounts
 from deploy.render.vm import CONSOLE_PORT, CONTROL_CENTER_PORT, STATUS_PORT, Vm, port_mappings
 
@@ -47,8 +47,13 @@ SERVICES = {
         Service("control-center", "console", Role.REPLICATOR | Role.CONSOLE),
         Service("doctor", "doctor", Role.DESTINATION | Role.REPLICATOR),
     ),
+    Role.SOURCE | Role.DESTINATION | Role.REPLICATOR: (
+        Service("tunnel", "source", Role.SOURCE),
+        Service("gateway", "destination", Role.DESTINATION),
+        Service("order", "order", Role.REPLICATOR),
+    ),
 }
-"""The containers of each VM, by the VM's role."""
+"""The containers of each VM, by the VM's role: a link's source and destination, and any of an order."""
 
 LINKS_DIRECTORY = "/run/links"
 """The directory, shared by all links of the VM, in which their control centers find each other."""
@@ -63,7 +68,7 @@ def service_settings(service: Service, environment: Mapping[str, str], settings:
     """The variables of a service: those of its role, changed where a container needs other values."""
     own = {
         variable.name: environment[variable.name]
-        for variable in TABLE
+        for variable in table_of(environment)
         if variable.roles & service.role and environment.get(variable.name)
     }
     mounted = {mount.variable: mount.path for mount in mounts(settings, service.role)}
@@ -109,7 +114,8 @@ _ASK = (
     "import http.client; page = http.client.HTTPConnection('127.0.0.1', {port}, timeout=5); "
     "page.request('GET', '/health'); page.getresponse()"
 )
-_LEAVE_A_LOST_NETWORK = "import os; 'eth0' in os.listdir('/sys/class/net') or os.kill(1, 15); "
+LEAVE_A_LOST_NETWORK = "import os; 'eth0' in os.listdir('/sys/class/net') or os.kill(1, 15)"
+"""End the container if it is in a network namespace that is lost."""
 
 
 def healthcheck(port: int) -> str:
@@ -129,4 +135,4 @@ def healthcheck_in_shared_network(port: int) -> str:
     When the other container restarts, it gets a new namespace, and Docker leaves this container in the old one, where
     only loopback remains. After this container has ended, Docker restarts it in the new namespace.
     """
-    return _LEAVE_A_LOST_NETWORK + healthcheck(port)
+    return f"{LEAVE_A_LOST_NETWORK}; {healthcheck(port)}"

@@ -6,12 +6,14 @@ other open port. A firewall lets answers through by itself, so a rule is needed 
 
 import hashlib
 import ipaddress
+import itertools
 import json
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
-from appliance.settings.role import Role
+from appliance.settings.order import REPLICATOR, OrderSettings
+from appliance.settings.role import Role, prefix_of
 from appliance.settings.target import is_ip_literal
 from appliance.settings.values import ClusterSettings, Settings, Side, TunnelSettings
 from deploy.render.template import filled
@@ -38,23 +40,25 @@ class Peer:
     """The other end of a rule.
 
     ``name`` is for people, and ``variable`` for the ready commands. ``network`` is in CIDR notation, or a placeholder
-    in capitals if only the user knows it. ``version`` is the IP version.
+    in capitals if only the user knows it. ``version`` is the IP version. ``short`` is its part of a rule's name.
     """
 
     name: str
     variable: str
     network: str
     version: int = 4
+    short: str = "vm"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One opening in the firewall of the VM on the side ``machine``: TCP from or to ``peer``, on ``first`` to ``last``.
+    """One opening in the firewall of the VM ``machine``: TCP from or to ``peer``, on ``first`` to ``last``.
 
-    ``across`` is true between the two VPCs, and false within one.
+    ``machine`` is a link's side, or the id of an order's cluster. ``across`` is true between two VPCs, and false within
+    one.
     """
 
-    machine: Side
+    machine: str
     inbound: bool
     peer: Peer
     first: int
@@ -65,7 +69,7 @@ class Rule:
     @property
     def name(self) -> str:
         """A short name, unique among the link's rules."""
-        return f"{self.machine}-{'from' if self.inbound else 'to'}-{'vm' if self.across else 'brokers'}-{self.first}"
+        return f"{_plain(self.machine)}-{'from' if self.inbound else 'to'}-{self.peer.short}-{self.first}"
 
     @property
     def ports(self) -> str:
@@ -74,13 +78,28 @@ class Rule:
 
 
 def rules(settings: Settings) -> tuple[Rule, ...]:
-    """All openings that the link needs, on both VMs."""
+    """All openings that the link needs on both VMs, or an order on all."""
+    if isinstance(settings, OrderSettings):
+        return tuple(_of_order(settings))
     tunnel = settings.tunnel
     return (
         *_between_the_vms(tunnel),
         *_to_brokers(settings.source, (port for pattern in tunnel.allowed.patterns for port in pattern.ports)),
         *_to_brokers(settings.destination, ()),
     )
+
+
+def _of_order(settings: OrderSettings) -> Iterator[Rule]:
+    """The rules of an order: of each pair, each VM dials the other one."""
+    port, reason = settings.tunnel.listen.port, "the tunnel, which the other VM dials"
+    vms = {each.id: _peer(f"{each.id} VM", f"{_word(each.id)}_vm", each.address) for each in settings.clusters}
+    peers = {name: replace(peer, short=_plain(name)) for name, peer in vms.items()}
+    for one, other in itertools.combinations(peers, 2):
+        for server, client in ((one, other), (other, one)):
+            yield Rule(server, True, peers[client], port, port, True, reason)
+            yield Rule(client, False, peers[server], port, port, True, reason)
+    for each in settings.clusters:
+        yield from _to_brokers(each.settings, (port for pattern in each.broker_patterns for port in pattern.ports))
 
 
 def _between_the_vms(tunnel: TunnelSettings) -> tuple[Rule, Rule]:
@@ -101,17 +120,17 @@ def _between_the_vms(tunnel: TunnelSettings) -> tuple[Rule, Rule]:
     )
 
 
-def ready(form: str, settings: Settings, machine: Side) -> str:
+def ready(form: str, settings: Settings, machine: str) -> str:
     """The rules in one of FORMATS, ready to paste; placeholders in capitals stand for what only the user knows.
 
     ``nftables`` is the firewall of a VM itself, so it gets the rules of ``machine`` only.
     """
-    needed = [rule for rule in rules(settings) if form != "nftables" or rule.machine is machine]
+    needed = [rule for rule in rules(settings) if form != "nftables" or rule.machine == machine]
     return filled(
         f"firewall/{form}.j2",
         link=settings.tunnel.link,
         name=_name(settings.tunnel),
-        bridge=bridge(settings.tunnel.link, Role.SOURCE if machine is Side.SOURCE else Role.DESTINATION),
+        bridge=bridge(settings.tunnel.link, Role.DESTINATION if machine == Side.DESTINATION else Role.SOURCE),
         words=_WORDS,
         machine=machine,
         machines=list(dict.fromkeys(rule.machine for rule in needed)),
@@ -135,12 +154,23 @@ def _peer(name: str, variable: str, host: str) -> Peer:
 
 
 def _to_brokers(cluster: ClusterSettings, more_ports: Iterable[int]) -> tuple[Rule, ...]:
-    side, reason = cluster.side, f"the brokers of the {cluster.side} cluster"
-    brokers = Peer(f"{side} brokers", f"{side}_brokers", f"CIDR_OF_{side.upper()}_BROKERS")
+    place, reason = str(cluster.place), f"the brokers of the {cluster.place} cluster"
+    word = _word(place)
+    brokers = Peer(f"{place} brokers", f"{word}_brokers", f"CIDR_OF_{word.upper()}_BROKERS", short="brokers")
     ports = {target.port for target in cluster.bootstrap}.union(more_ports)
     firsts = sorted(port for port in ports if port - 1 not in ports)
     lasts = sorted(port for port in ports if port + 1 not in ports)
-    return tuple(Rule(side, False, brokers, *ends, False, reason) for ends in zip(firsts, lasts, strict=True))
+    return tuple(Rule(place, False, brokers, *ends, False, reason) for ends in zip(firsts, lasts, strict=True))
+
+
+def _word(name: str) -> str:
+    """An id as a part of a variable's name."""
+    return prefix_of(name).lower()
+
+
+def _plain(name: str) -> str:
+    """An id as a part of the name of a cloud resource."""
+    return _word(name).replace("_", "-")
 
 
 def _name(tunnel: TunnelSettings) -> str:
@@ -149,6 +179,6 @@ def _name(tunnel: TunnelSettings) -> str:
     The hash separates ``a-b`` and ``c`` from ``a`` and ``b-c``, and other names that become equal in the letters that
     all systems accept.
     """
-    plain = re.sub("[^a-z0-9]+", "-", tunnel.link.lower()).strip("-")
+    plain = "" if tunnel.link == REPLICATOR else re.sub("[^a-z0-9]+", "-", tunnel.link.lower()).strip("-")
     digest = hashlib.sha256(json.dumps([tunnel.source_id, tunnel.destination_id]).encode()).hexdigest()[:_HASH]
     return "-".join(part for part in ("kafka", plain[: _NAME_MAX - _HASH - 1].strip("-"), digest) if part)

@@ -22,6 +22,7 @@ partitions. The rest is for a snapshot of thousands of partitions, here and in t
 _BESIDE_THE_HEAP = 640
 _TASK_MEMORY = 192
 _AUDIT_MEMORY = 128
+_ORDER = 256
 
 
 def tunnel_memory(connections_max: int, *, by_ssh: bool = False) -> int:
@@ -40,6 +41,11 @@ def replicator_memory(engine: EngineSettings, cores: int, *, audits: bool = Fals
     """
     beside = _BESIDE_THE_HEAP + audits * _AUDIT_MEMORY
     return _mebibytes(engine.spark_driver_memory) + beside + _TASK_MEMORY * (engine.tasks or cores)
+
+
+def order_memory(clusters: int) -> int:
+    """The memory of the process of an order, which reads so many clusters."""
+    return _ORDER + _TASK_MEMORY * clusters
 
 
 def _mebibytes(size: str) -> int:

@@ -14,7 +14,7 @@ from appliance.settings.role import TUNNEL_ENDS, Role
 from appliance.settings.secret import Secret
 from appliance.settings.transform import read_sql
 from appliance.settings.values import SecretFile, Settings
-from appliance.settings.variables import BY_NAME, TABLE
+from appliance.settings.variable import declared_within
 
 DIRECTORY = "/etc/appliance"
 """The working directory of a container; it holds the container's settings and these files."""
@@ -43,7 +43,7 @@ def mounts(settings: Settings, role: Role) -> Iterator[Mount]:
     if role & Role.CONSOLE:
         yield from (_folder(variable, file) for variable, file in settings.control_center.files.items())
         yield from _file("CONSOLE_OIDC_CA_FILE", settings.control_center.login.ca_file, "CONSOLE_OIDC_CA_FILE.pem")
-    for cluster in (settings.source, settings.destination):
+    for cluster in (*(link.source for link in settings.links), settings.destination):
         yield from _of_login(cluster, role)
     if role & Role.REPLICATOR:
         yield from _file("REPLICA_TRANSFORM_SQL_FILE", sql, "transform.sql")
@@ -52,12 +52,13 @@ def mounts(settings: Settings, role: Role) -> Iterator[Mount]:
 
 
 def _of_login(cluster: ClusterSettings, role: Role) -> Iterator[Mount]:
+    roles = {variable.name: variable.roles for variable in declared_within(ClusterSettings, cluster.place)}
     for name, file in {"CA_FILE": cluster.ca_file, "OAUTH_CA_FILE": cluster.oauth.ca_file}.items():
         variable = cluster.variable(name)
-        if BY_NAME[variable].roles & role:
+        if roles[variable] & role:
             yield from _file(variable, file, f"{variable}.pem")
     own = cluster.certificate
-    if own and BY_NAME[cluster.variable("SSL_KEY_FILE")].roles & role:
+    if own and roles[cluster.variable("SSL_KEY_FILE")] & role:
         yield _folder(cluster.variable("SSL_CERTIFICATE_FILE"), own.file)
         yield _folder(cluster.variable("SSL_KEY_FILE"), own.key)
 
@@ -75,8 +76,7 @@ def _file(variable: str, file: Path | None, name: str) -> Iterator[Mount]:
 
 def secret_files(settings: Settings, role: Role) -> Iterator[SecretFile]:
     """The files with secrets for a service of this role."""
-    needed = {variable.name for variable in TABLE if variable.roles & role}
-    return (file for file in settings.secret_files if file.variable in needed)
+    return (file for file in settings.secret_files if file.roles & role)
 
 
 def read_at_start(settings: Settings, role: Role) -> Iterator[Secret]:

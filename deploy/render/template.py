@@ -5,6 +5,8 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from appliance.settings.role import prefix_of
+
 _TEMPLATES = Path(__file__).parents[2] / "templates"
 
 
@@ -27,3 +29,4 @@ _ENVIRONMENT = Environment(
     autoescape=False,
 )
 _ENVIRONMENT.filters["quoted"] = _quoted
+_ENVIRONMENT.filters["word"] = lambda name: prefix_of(name).lower()

@@ -59,16 +59,23 @@ class PortMapping:
 
 def port_mappings(environment: Mapping[str, str], settings: Settings, role: Role) -> tuple[PortMapping, ...]:
     """The ports that a VM's containers publish: the tunnel's, and the pages', on loopback unless set otherwise."""
-    own = str(link_address(settings.tunnel.link, role))
-    status = _page("TUNNEL_STATUS_LISTEN", environment, settings.tunnel.status, Target(own, STATUS_PORT))
+    tunnel, in_order = settings.tunnel, settings.source.member is not None
+    mappings: list[PortMapping] = []
     if role & Role.SOURCE:
-        return PortMapping("TUNNEL_PORT", settings.tunnel.listen, settings.tunnel.listen.port), status
-    center = settings.control_center.listen
-    return (
-        _page("CONSOLE_LISTEN", environment, settings.console.listen, Target(own, CONSOLE_PORT)),
-        status,
-        _page("CONTROL_CENTER_LISTEN", environment, center, Target(own, CONTROL_CENTER_PORT)),
-    )
+        own = Target(str(link_address(tunnel.link, Role.SOURCE)), STATUS_PORT)
+        # In an order, TUNNEL_STATUS_LISTEN is the address of the gateway's pages.
+        status = _page("TUNNEL_STATUS_LISTEN", {} if in_order else environment, tunnel.status, own)
+        mappings += PortMapping("TUNNEL_PORT", tunnel.listen, tunnel.listen.port), status
+    if role & ~Role.SOURCE:
+        address = str(link_address(tunnel.link, role & ~Role.SOURCE))
+        pages = [
+            ("CONSOLE_LISTEN", settings.console.listen, CONSOLE_PORT),
+            ("TUNNEL_STATUS_LISTEN", tunnel.status, STATUS_PORT),
+            ("CONTROL_CENTER_LISTEN", settings.control_center.listen, CONTROL_CENTER_PORT),
+        ]
+        for variable, chosen, port in pages[1:2] if in_order else pages:
+            mappings.append(_page(variable, environment, chosen, Target(address, port)))
+    return tuple(mappings)
 
 
 def link_address(link: str, role: Role) -> ipaddress.IPv4Address:

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 
 import pytest
 
+from appliance.settings.order import parse_order
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
 from appliance.settings.values import Side
 from deploy.render.firewall import ready
 from tests.support.namespace import Namespace, namespaces
+from tests.support.order import ORDER
 from tests.support.patience import PATIENCE
 from tests.support.settings import REQUIRED
 
@@ -178,6 +180,23 @@ def test_a_stranger_does_not_get_in_by_either_version_of_ip_whichever_is_the_pee
     with running(machines.vm, LISTEN, TUNNEL), running(machines.stranger, BEGIN, VM[family], TUNNEL):
         machines.wait_until_counted("here")
         assert machines.counted("inside") == 0
+
+
+def test_case_1200_each_vm_of_an_order_gets_in_and_no_stranger(machines: Machines) -> None:
+    # A drop behind the accept of the first VM kept the others out.
+    absent = {"ip": "10.77.1.9", "ip6": "fd77:1::9"}[machines.family]
+    clusters = f"orange@{absent},grape@{VM[machines.family]},us-east.1@{PEER[machines.family]}"
+    settings = parse_order(ORDER | {"GLOBAL_CLUSTERS": clusters}, Role(0))
+    printed = ready("nftables", settings, "grape").replace("CIDR_OF_GRAPE_BROKERS", PEER["ip"])
+    for text in (printed, COUNTING):
+        machines.vm.say("nft", "-f", "-", given=text)
+    with running(machines.vm, LISTEN, TUNNEL):
+        dialled = machines.peer.say(sys.executable, "-c", DIAL, VM[machines.family], str(TUNNEL))
+        assert dialled == "connected\n"
+        here, inside = machines.counted("here"), machines.counted("inside")
+        with running(machines.stranger, BEGIN, VM[machines.family], TUNNEL):
+            machines.wait_until_counted("here", here)
+            assert machines.counted("inside") == inside
 
 
 def test_a_vm_that_drops_the_rest_reaches_its_brokers_and_by_neither_version_of_ip_anything_else(

@@ -15,6 +15,7 @@ import yaml
 from appliance.settings.variables import NAMES, TABLE
 from deploy.prepare.vm import container_user
 from deploy.render.firewall import FORMATS
+from tests.support.order import ADDRESSES, ORDER
 from tests.support.settings import REQUIRED, SECRET
 
 CHECKOUT = Path(__file__).parents[2]
@@ -49,12 +50,14 @@ def link(tmp_path: Path, cache: Path, port: str) -> "Link":
 
 
 class Link:
-    """A link's folder, and the output of the scripts in it."""
+    """A link's folder, and the output of the scripts in it; or an order's, with other ``required`` settings."""
 
-    def __init__(self, folder: Path, cache: Path, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, cache: Path, settings: Mapping[str, str], required: Mapping[str, str] = REQUIRED
+    ) -> None:
         self.folder = folder
         self._cache = cache
-        self._settings = REQUIRED | dict(settings)
+        self._settings = {**required, **settings}
         for name in CLONED:
             if (CHECKOUT / name).is_dir():
                 shutil.copytree(CHECKOUT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -96,6 +99,12 @@ class Link:
             for path in paths
             if path.relative_to(self.folder).parts[0] not in DIRECTORIES
         }
+
+
+@pytest.fixture
+def order(tmp_path: Path, cache: Path, port: str) -> Link:
+    settings = {"TUNNEL_LISTEN": ADDRESS, "TUNNEL_PORT": port, "GLOBAL_CLUSTER": "us-east.1"}
+    return Link(tmp_path / "replicator-order", cache, settings, ORDER)
 
 
 def rows(output: str) -> list[list[str]]:
@@ -269,3 +278,44 @@ def test_a_tunnel_port_that_another_program_has_is_refused_but_not_one_that_the_
     assert link.run(SOURCE)[0] == 0
     with socket.create_server((ADDRESS, int(port))):
         assert link.run(SOURCE)[0] == 0
+
+
+def test_either_script_prepares_a_vm_of_an_order_and_prints_the_rules_of_each_pair(order: Link, port: str) -> None:
+    code, out, err = order.run(SOURCE)
+    assert code == 0, err
+    assert out.strip().startswith("Order replicator-order, the VM beside us-east.1")
+    files = order.files()
+    assert set(yaml.safe_load(files["docker-compose.yml"])["services"]) == {"tunnel", "gateway", "order"}
+    assert {name for name in files if name.startswith("prepared/")} == {
+        *("prepared/tunnel.sh", "prepared/gateway.sh", "prepared/order.sh", "prepared/passwd"),
+        "prepared/kafka-cloud-replicator-replicator-order.service",
+    }
+    inbound = [[cell for cell in row if cell != "*"] for row in rows(out) if "inbound" in row]
+    assert {(row[0], row[2]) for row in inbound} == {
+        (f"{name} VM", f"{other} VM {address}")
+        for name in ADDRESSES
+        for other, address in ADDRESSES.items()
+        if other != name
+    }
+    for name, address in ADDRESSES.items():
+        assert f"{name} VM {address}" in out
+    assert out.count(port) >= 12
+    assert "on each other VM, with the same settings but GLOBAL_CLUSTER:" in out
+
+    code, again, err = order.run(DESTINATION)
+    assert (code, err, order.files()) == (0, "", files)
+    assert "Files: nothing has changed" in again
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_an_orders_rules_are_printed_for_each_firewall(order: Link, form: str) -> None:
+    code, out, err = order.run(DESTINATION, "--firewall", form)
+    assert (code, err) == (0, "")
+    assert all(address in out for name, address in ADDRESSES.items() if name != "us-east.1")
+
+
+def test_an_order_without_a_tunnel_has_nothing_to_prepare(order: Link) -> None:
+    order.set(GLOBAL_ROUTE="direct", GLOBAL_CLUSTERS=",".join(ADDRESSES))
+    code, _, err = order.run(DESTINATION)
+    assert code == 2
+    assert "GLOBAL_ROUTE=direct: expected tunnel here; without a tunnel start bin/appliance order run" in err

@@ -29,7 +29,7 @@ LINK = link()
 
 def opened(settings: Settings) -> list[tuple[str, str, str, str, bool]]:
     return [
-        (rule.machine.value, "from" if rule.inbound else "to", rule.peer.name, rule.ports, rule.across)
+        (str(rule.machine), "from" if rule.inbound else "to", rule.peer.name, rule.ports, rule.across)
         for rule in rules(settings)
     ]
 
