@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from appliance.clock import loop_seconds
+from appliance.engine.model.chunk import Spacing
 from appliance.engine.problem_log import Notice, ProblemLog
 from appliance.engine.read.source_reader import SourceReader
 from appliance.errors import ApplianceError, LinkRefused, raise_first
@@ -56,6 +57,7 @@ class Order:
     alone: bool = True
     replication_factor: int = -1
     commit_bytes: int = 2**24
+    commit_interval: float = 0.025
     transaction_timeout: float = 60.0
     discovery_seconds: float = 3.0
 
@@ -180,7 +182,8 @@ class OrderProcess:
         }
         first = order.clusters if order.home == self.own else None
         watch = Watch(self.own, order.listed.index(self.own), loop_seconds())
-        return OrderRunner(self.own, lane, peers, ProblemLog(self.notice), wake, watch, first=first, alone=order.alone)
+        spacing, problems = Spacing(order.commit_interval), ProblemLog(self.notice)
+        return OrderRunner(self.own, lane, peers, problems, wake, watch, spacing, first=first, alone=order.alone)
 
     async def _search(self, stopping: asyncio.Event) -> None:
         """Look for topics until the end; a cluster that does not answer keeps what is known of it."""

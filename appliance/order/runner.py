@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from appliance.clock import loop_seconds, now_ms
+from appliance.engine.model.chunk import Spacing
 from appliance.engine.problem_log import ProblemLog
 from appliance.errors import ApplianceError, Fenced, PartitionStopped, raise_first
 from appliance.kafka.client.configs import write_limits
@@ -65,6 +66,7 @@ class OrderRunner:
     problems: ProblemLog
     wake: asyncio.Event
     watch: Watch
+    spacing: Spacing
     partitions: dict[Partition, OrderedPartition] = field(default_factory=dict)
     first: Members | None = None
     alone: bool = True
@@ -183,7 +185,10 @@ class OrderRunner:
             self.wake.clear()
             await asyncio.sleep(0)  # a lane that has much to do lets others work, too
             await self._check_logs()
-            if not await self._has_moved() and not await self._write():
+            began = loop_seconds()
+            if await self._has_moved() or await self._write():
+                await self._gather(began + self.spacing.seconds, stopping)
+            else:
                 self._learn()
                 if (promise := self.lane.promise) is not None:
                     self._note_progress(promise)
@@ -197,6 +202,13 @@ class OrderRunner:
                 raise taken from error
         except ApplianceError as error:
             await self._tell_and_back_off(error, stopping)
+
+    async def _gather(self, until: float, stopping: asyncio.Event) -> None:
+        """Collect a trickle of records for a moment, rather than commit it record by record."""
+        if (pause := until - loop_seconds()) > 0:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await stopping.wait()
 
     async def _start(self) -> None:
         for partition in self.partitions.values():
@@ -266,8 +278,10 @@ class OrderRunner:
         return bool(changes)
 
     async def _commit(self, changes: Sequence[Change], promise: Promise | None) -> None:
+        began = loop_seconds()
         await self.lane.commit(changes, promise)
         self._committed = loop_seconds()
+        self.spacing.note_commit(self._committed - began)
 
     def _prepare(self, own: Promise, now: float) -> None:
         """Tell the partitions of what only the lane knows: a home that yields, or may go on alone."""

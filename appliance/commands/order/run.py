@@ -49,6 +49,7 @@ def order_of(settings: OrderSettings) -> Order:
         alone=settings.alone,
         replication_factor=settings.topics.replication_factor,
         commit_bytes=engine.commit_bytes,
+        commit_interval=engine.commit_interval,
         transaction_timeout=engine.transaction_timeout,
         discovery_seconds=engine.discovery_seconds,
     )

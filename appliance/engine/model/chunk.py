@@ -12,6 +12,12 @@ from appliance.link.model.naming import DEAD_LETTERS
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
 
+_CYCLE = 2
+"""Minimum spacing of transaction starts, as a multiple of the average commit time."""
+
+_NEWEST = 1 / 8
+"""EWMA weight of the newest commit time: a broker's pause must not cost its time twice."""
+
 LEAST_BYTES = 64 * 1024
 """Smallest limit, in bytes: a batch that is larger is sent by itself."""
 
@@ -174,3 +180,20 @@ class TransactionSize:
             f"a transaction of {size} bytes took {seconds:.1f} s, longer than TRANSACTION_TIMEOUT_SECONDS="
             f"{self.timeout:g}, and was aborted: the next one holds at most {self.bytes} bytes"
         )
+
+
+@dataclass(slots=True)
+class Spacing:
+    """The spacing of a lane's transaction starts while records trickle, at most ``longest`` seconds."""
+
+    longest: float
+    _took: float = 0.0
+
+    def note_commit(self, seconds: float) -> None:
+        """Take in a transaction's duration."""
+        self._took += (seconds - self._took) * _NEWEST
+
+    @property
+    def seconds(self) -> float:
+        """The least time from one start to the next."""
+        return min(_CYCLE * self._took, self.longest)

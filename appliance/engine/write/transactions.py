@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from appliance.clock import loop_seconds
-from appliance.engine.model.chunk import Chunk, Ledger, TransactionSize
+from appliance.engine.model.chunk import Chunk, Ledger, Spacing, TransactionSize
 from appliance.engine.write.dead_letters import make_room
 from appliance.engine.write.lane_partitions import LanePartitions
 from appliance.engine.write.transformation import Transform, Transformation
@@ -14,14 +14,8 @@ from appliance.engine.write.trials import Trials
 from appliance.errors import ApplianceError, Fenced, TransactionTimedOut
 from appliance.settings.values import EngineSettings
 
-_CYCLE = 2
-"""Minimum spacing of transaction starts, as a multiple of the average commit time."""
-
 _SQL_INTERVAL = 0.15
 """Minimum spacing of transaction starts with SQL in flight, in seconds."""
-
-_NEWEST = 1 / 8
-"""EWMA weight of the newest commit time: a broker's pause must not cost its time twice."""
 
 
 @dataclass(slots=True)
@@ -37,11 +31,12 @@ class Transactions:
     sql: Transform | None = None
     wrote: bool = False
     timed_out: TransactionTimedOut | None = None
-    _took: float = 0.0
+    _spacing: Spacing = field(init=False)
     _size: TransactionSize = field(init=False)
     trials: Trials = field(init=False)
 
     def __post_init__(self) -> None:
+        self._spacing = Spacing(self.engine.commit_interval)
         self._size = TransactionSize(self.engine.commit_bytes, self.engine.transaction_timeout)
         self.trials = Trials(self.partitions, self._transform)
 
@@ -71,8 +66,7 @@ class Transactions:
     @property
     def _interval(self) -> float:
         """Spacing of transaction starts while records trickle: a Spark job for a few costs as much as for many."""
-        interval = min(_CYCLE * self._took, self.engine.commit_interval)
-        return interval if self.sql is None else max(interval, _SQL_INTERVAL)
+        return self._spacing.seconds if self.sql is None else max(self._spacing.seconds, _SQL_INTERVAL)
 
     async def _gather(self, until: float, stopping: asyncio.Event) -> None:
         """Collect a trickle of records for a moment, rather than commit it record by record."""
@@ -109,7 +103,7 @@ class Transactions:
             raise
         took = loop_seconds() - began
         self._size.note_commit(size, took)
-        self._took += (took - self._took) * _NEWEST
+        self._spacing.note_commit(took)
         self.partitions.problems.over(self.subject)
         self.ledger.add(chunks)
         self.wrote = True
