@@ -91,6 +91,8 @@ class OrderedPartition:
     limit: int = UNLIMITED
     failure: ApplianceError | None = None
     learned: Learned | None = None
+    avoided: set[str] = field(default_factory=set)
+    """The clusters from which a catch-up has brought nothing: their T-globals may have deleted what is lacking."""
     pauses: bool = False
     """True while the home takes nothing: it yields to another one."""
     may_go_alone: bool = False
@@ -171,7 +173,10 @@ class OrderedPartition:
             if peer.failure is None and peer.record(self.key).rank > record.rank and peer.checkpoint.promise is not None
             if peer.checkpoint.promise.epoch <= promise.epoch
         ]
-        return max(ahead, key=lambda peer: peer.record(self.key).rank, default=None)
+        if self.avoided.issuperset(peer.id for peer in ahead):
+            self.avoided.clear()
+        others = [peer for peer in ahead if peer.id not in self.avoided]
+        return max(others, key=lambda peer: peer.record(self.key).rank, default=None)
 
     def _learn(self, promise: Promise) -> Change | None:
         """Show what a catch-up has brought: it is visible elsewhere, and so it is final."""

@@ -333,11 +333,15 @@ class OrderRunner:
             work = catch_up(
                 key, each.record, {**self.lane.checkpoint.positions}, peer, self.lane.naming, *sizes, single=each.single
             )
-            self._lessons[key] = asyncio.create_task(self._lesson(each, work), name=f"{self.name}-catch-up-{key}")
+            lesson = self._lesson(each, peer.id, work)
+            self._lessons[key] = asyncio.create_task(lesson, name=f"{self.name}-catch-up-{key}")
 
-    async def _lesson(self, partition: OrderedPartition, work: Awaitable[Learned | None]) -> None:
+    async def _lesson(self, partition: OrderedPartition, peer: str, work: Awaitable[Learned | None]) -> None:
+        partition.avoided.add(peer)
         try:
             partition.learned = await work
+            if partition.learned is not None:
+                partition.avoided.clear()
             self.problems.over(f"{partition.key} catch-up")
         except PartitionStopped as error:
             partition.stop(error)

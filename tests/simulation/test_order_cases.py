@@ -392,3 +392,21 @@ def test_a_late_cluster_goes_on_where_the_hidden_log_was_trimmed_and_the_trimmin
     order.world.beside["grape"].process.stand()
     order.produce(10)
     order.settle()
+
+
+def test_case_1242_a_late_cluster_catches_up_from_whichever_cluster_still_has_what_it_lacks(
+    calm: Callable[[int], Calm],
+) -> None:
+    order = calm(3)
+    order.world.make_topic("orders", 1)
+    for name in ("orange", "grape"):
+        order.world.start(name)
+    order.produce(30)
+    order.world.beside["orange"].process.stand()
+    order.produce(30)
+    order.world.decide_all()
+    order.go_on(5)
+    shown = order.world.brokers["orange"].topics["orders-global"].logs[0]
+    shown.delete_before(shown.entries[len(shown.entries) // 2].base)
+    order.world.start("lemon")
+    order.settle()
