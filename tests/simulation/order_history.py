@@ -16,10 +16,48 @@ from tests.simulation.coordinator import undecided
 from tests.simulation.history import STEPS_MAX, TAIL_BYTES, Outcome, failure_of
 from tests.simulation.invariants import Violation
 from tests.simulation.loop import SimulatedLoop
+from tests.simulation.order_log_misfortunes import DELETED, GROWN, LOSSES, OLD_COPIES, REMADE, RETENTION
+from tests.simulation.order_misfortunes import (
+    AWAY,
+    CUTS,
+    DEATHS,
+    DUELS,
+    KILLS,
+    LATE,
+    LATE_BY,
+    LEADERS,
+    MOVES,
+    REQUESTS,
+    RIVALS,
+    TRAPS,
+    USURPERS,
+    OrderMisfortunes,
+)
 from tests.simulation.order_world import OrderWorld
 
-KILLS, CUTS, MOVES, REQUESTS, RIVALS, LEADERS = "kills", "cuts", "moves", "requests", "rivals", "leaders"
-FAULTS = (KILLS, CUTS, MOVES, REQUESTS, RIVALS, LEADERS)
+LIKELY = {
+    KILLS: 0.5,
+    CUTS: 0.5,
+    REQUESTS: 0.5,
+    RIVALS: 0.3,
+    LEADERS: 0.3,
+    MOVES: 0.6,
+    DUELS: 0.3,
+    USURPERS: 0.6,
+    DEATHS: 0.4,
+    TRAPS: 0.4,
+    LATE: 0.1,
+    AWAY: 0.2,
+    RETENTION: 0.15,
+    OLD_COPIES: 0.15,
+    GROWN: 0.15,
+    REMADE: 0.1,
+    LOSSES: 0.15,
+    DELETED: 0.1,
+}
+"""A seed chooses among them."""
+
+FAULTS = tuple(LIKELY)
 _EVENTFUL = 12.0
 _CAUGHT_UP_IN = 200.0
 _SHOTS = 14
@@ -34,10 +72,11 @@ class OrderHistory:
         self.chance = random.Random(seed)
         self.loop = SimulatedLoop(self.chance)
         self.fates = Fates(self.loop, self.chance)
-        by_chance = {fault for fault in FAULTS if self.chance.random() < 0.6}
+        by_chance = {fault for fault in FAULTS if self.chance.random() < LIKELY[fault]}
         self.faults = by_chance if faults is None else set(faults)
         size = clusters or self.chance.choice((2, 3, 3, 3, 4, 5))
         self.world = OrderWorld(self.chance, self.loop, self.fates, size, self.chance.choice((1, 1, 2)))
+        self.misfortunes = OrderMisfortunes(self.world)
         self.tail_bytes = self.chance.choice(TAIL_BYTES)
 
     def run(self) -> Outcome:
@@ -50,14 +89,16 @@ class OrderHistory:
         world, chance = self.world, self.chance
         self.fates.note("clusters", len(world.names), "faults:", *sorted(self.faults))
         world.make_topic("orders", chance.choice((1, 2)))
+        late = chance.choice(world.names[1:]) if LATE in self.faults and len(world.names) > 2 else None
         for name in world.names:
-            self.loop.at(chance.random(), self.loop.world, world.start, name)
+            if name != late:
+                self.loop.at(chance.random(), self.loop.world, world.start, name)
         self._write()
         for _ in range(_SHOTS):
             self.loop.at(1 + chance.random() * (_EVENTFUL - 1), self.loop.world, self._befall)
         self._tick()
         self._run_while(lambda: self.loop.time() < _EVENTFUL)
-        self._calm()
+        self._calm(late)
         limit = self.loop.time() + _CAUGHT_UP_IN
         self._run_while(lambda: bool(self._undone()) and self.loop.time() < limit)
         if undone := self._undone():
@@ -71,41 +112,26 @@ class OrderHistory:
             self.loop.at(self.loop.time() + self.chance.random() * 0.15, self.loop.world, self._write)
 
     def _befall(self) -> None:
-        """Something happens to somebody."""
-        world, chance = self.world, self.chance
-        if not self.faults:
-            return
-        fault = chance.choice(sorted(self.faults))
-        name = chance.choice(list(world.names))
-        beside = world.beside.get(name)
-        if fault == KILLS and beside is not None and beside.life.alive:
-            world.kill(name)
-            self.loop.at(self.loop.time() + chance.random() * 3, self.loop.world, world.start, name)
-        elif fault == CUTS and len(world.names) > 1 and beside is not None:
-            world.cut(name, chance.choice([each for each in world.names if each != name]))
-            if chance.random() < 0.5:
-                self.loop.at(self.loop.time() + chance.random() * 3, self.loop.world, world.mend)
-        elif fault == MOVES and beside is not None and beside.life.alive:
-            self.fates.note("stands:", name)
-            beside.process.stand()
-        elif fault == REQUESTS:
-            self.fates.disturb(chance.choice((0.01, 0.05)))
-            self.loop.at(self.loop.time() + chance.random() * 2, self.loop.world, self.fates.calm)
-        elif fault == RIVALS and beside is not None:
-            world.start(name)  # the one before goes on, and does not know that it was replaced
-        elif fault == LEADERS:
-            brokers = world.brokers[name]
-            log = chance.choice(sorted(brokers.logs(), key=str))
-            brokers.lead(log, 3 - log.leader, unnoticed=chance.random() < 0.5)
+        self.misfortunes.befall(self.faults)
 
-    def _calm(self) -> None:
-        """From now on all goes well, and everybody is there."""
+    def _calm(self, late: str | None) -> None:
+        """From now on all goes well, and everybody is there, the ``late`` one much later."""
         self.fates.calm()
         self.world.mend()
         self.world.decide_all()
-        for name, beside in self.world.beside.items():
+        for brokers in self.world.brokers.values():
+            brokers.away.clear()
+        for beside in self.world.beside.values():
+            beside.life.trap = None
             if not beside.life.alive or beside.task.done():
-                self.world.start(name)
+                self.world.start(beside.own)
+        if self.world.damaged:  # the operator moves the order to a cluster that is well
+            well = [name for name in self.world.names if name not in self.world.damaged and name in self.world.beside]
+            self.loop.at(self.loop.time() + 2, self.loop.world, self.misfortunes.acts[MOVES], self.chance.choice(well))
+        if late is not None and late not in self.world.beside:
+            until = self.loop.time() + LATE_BY
+            self._run_while(lambda: self.loop.time() < until)
+            self.world.start(late)
 
     def _undone(self) -> list[str]:
         world = self.world

@@ -53,15 +53,19 @@ class OrderWatch:
     """Watches the lanes of all clusters."""
 
     def __init__(self, naming: Naming, brokers: Mapping[str, Brokers], truths: Mapping[Partition, OrderTruth]) -> None:
-        self.damaged: set[tuple[str, Partition]] = set()
-        """The partitions, by cluster, whose logs are not what was written to them any more."""
+        self.damaged: set[tuple[str, str]] = set()
+        """The topics, by cluster, whose logs are not what was written to them any more."""
         self.promises: dict[tuple[str, int], Promise] = {}
         self.marks: dict[Partition, SequenceMark] = {}
         """The newest mark of each partition of T."""
+        self.checks = True
+        """False: it only knows what is promised, for what an engine made wrong does in sight."""
         self._naming, self._brokers, self._truths = naming, brokers, truths
         self._parts: dict[tuple[str, Partition], OrderRecord] = {}
         self._shown: dict[tuple[str, Partition], Ranks] = {}
         self._epochs: dict[tuple[Partition, Epoch], Ranks] = {}
+        self._accepted: dict[tuple[Partition, Epoch], int] = {}
+        """The rank that a follower has accepted of an epoch, while it had promised nothing newer."""
         self._oldest: dict[Partition, list[tuple[Epoch, Record]]] = {}
         """The oldest epoch by which each rank was shown."""
 
@@ -73,21 +77,31 @@ class OrderWatch:
             pending = log.pending(transaction.producer)
             if topic == self._naming.positions_topic:
                 lane = number
-                for record in (record for entry in pending for record in unpack(batch_of(entry), 0)):
-                    remembered.add(decode(record))
+                for written in (each for entry in pending for each in unpack(batch_of(entry), 0)):
+                    remembered.add(decode(written))
             elif topic != self._naming.offsets_topic and pending:
                 data[Partition(topic, number)] = log, pending
         if data and transaction.id != self._naming.transactional_id(lane):
             raise Violation(f"B: {transaction.id} writes to {[*data]} of {cluster}")
         promise = self._promised(cluster, lane, remembered.promise)
+        if not self.checks:
+            return
         for key, record in remembered.orders.items():
             logs = (Partition(self._naming.destination(key.topic), key.number), hidden_log(key))
             shown, hidden = (data.pop(log)[1] if log in data else [] for log in logs)
-            if (cluster, key) not in self.damaged:
+            if (cluster, key.topic) not in self.damaged:
                 self._changed(cluster, key, record, promise, shown, hidden, remembered)
             self._parts[cluster, key] = record
+            if promise is not None and promise.epoch == record.accepted and record.accepted.home != cluster:
+                accepted = key, record.accepted
+                self._accepted[accepted] = max(record.rank, self._accepted.get(accepted, 0))
         if data:
             raise Violation(f"A: {cluster} writes to {[*data]}, and not what part of the order that is")
+
+    def end(self, cluster: str, key: Partition) -> int:
+        """The end of a T-global as it is remembered."""
+        end = self._parts.get((cluster, key), OrderRecord()).end
+        return end.offset if end else 0
 
     def _promised(self, cluster: str, lane: int, newer: Promise | None) -> Promise | None:
         before = self.promises.get((cluster, lane))
@@ -113,6 +127,9 @@ class OrderWatch:
             raise Violation(f"D: {what} accepts {record.accepted} after {before.accepted}, promised is {promise}")
         if record.accepted != before.accepted and record.accepted != promise.epoch:
             raise Violation(f"B: {what} accepts {record.accepted}, and has promised {promise.epoch}")
+        newer = self._epochs.get((key, record.accepted))
+        if record.accepted != before.accepted and newer is not None and record.rank < newer.opened:
+            raise Violation(f"S: {what} accepts {record.accepted} at rank {record.rank} of {newer.opened}")
         own = self._shown.setdefault((cluster, key), Ranks())
         records = _records(shown)
         if records:
@@ -154,6 +171,8 @@ class OrderWatch:
         by = record.accepted
         if by != promise.epoch:
             raise Violation(f"B: {what} shows records by epoch {by}, and has promised {promise.epoch}")
+        if by.home == cluster and not record.alone and rank + len(records) > self._accepted.get((key, by), 0):
+            raise Violation(f"S: {what} shows up to rank {rank + len(records)} what nobody else has of epoch {by}")
         of_home = self._epochs[key, by].records
         if of_home[rank : rank + len(records)] != records:
             raise Violation(f"P: {what} shows from rank {rank} on what its home has not taken")
@@ -203,7 +222,7 @@ class OrderWatch:
     def forget(self, cluster: str, key: Partition, rank: int) -> None:
         """A cluster is declared lost, with what it alone has shown, from this rank on."""
         self._oldest[key] = self._oldest.get(key, [])[:rank]
-        self.damaged.add((cluster, key))
+        self.damaged.add((cluster, key.topic))
 
     def _is_opened(self, what: str, key: Partition, mark: SequenceMark, sequence: Ranks) -> None:
         """S: what older epochs have shown lies within what this one takes over."""
@@ -214,10 +233,13 @@ class OrderWatch:
 
     def _is_next(self, what: str, key: Partition, origin: Origin, sequence: Ranks, offset: int) -> None:
         """Check that nothing lies between the newest record of an origin in a sequence, and its next place."""
-        log, last = self._truths[key].origins.get(origin), sequence.lasts.get(origin, -1)
+        truth, last = self._truths[key], sequence.lasts.get(origin, -1)
+        if not truth.is_plain(origin):
+            return
         if offset <= last:
             raise Violation(f"{what} goes on at offset {offset} of {origin}, and has {last}")
-        for entry in log.entries[log.index(last + 1) :] if log is not None else ():
+        (log,) = truth.origins[origin]
+        for entry in log.entries[log.index(last + 1) :]:
             if last < entry.last < offset and not entry.marker and entry.outcome is not False:
                 raise Violation(f"{what} goes on at offset {offset} of {origin}, and lacks {entry.base}")
 
@@ -232,10 +254,10 @@ def _records(entries: Iterable[Entry]) -> list[Record]:
 
 
 def _run(record: Record, truth: OrderTruth) -> Run:
-    place = truth.places.get(record)
-    if place is None:
+    source = truth.sources.get(record)
+    if source is None:
         raise Violation(f"Q: {truth.name} gets {record}, which is of no origin")
-    return Run(Origin(*place[0]), place[1], 1)
+    return Run(source.origin, source.offset, 1)
 
 
 def _mark(entry: Entry) -> SequenceMark:

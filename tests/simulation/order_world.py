@@ -9,22 +9,25 @@ from typing import Any
 from appliance.errors import ApplianceError, Fenced, Unreachable
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.checkpoint import Owner
+from appliance.link.model.order import Origin
 from appliance.order.names import order_naming
 from appliance.order.process import Order, OrderProcess
 from appliance.settings.values import Side
 from tests.simulation.administration import Administration
-from tests.simulation.brokers import Brokers
+from tests.simulation.brokers import Brokers, Topic
 from tests.simulation.client import TIMEOUTS, Fates, SimulatedCluster, SimulatedConnection
 from tests.simulation.coordinator import Transaction
 from tests.simulation.invariants import Violation
-from tests.simulation.log import Log
+from tests.simulation.log import Log, contents
 from tests.simulation.loop import Life, SimulatedLoop
 from tests.simulation.order_truth import OrderTruth
-from tests.simulation.order_watch import OrderWatch
+from tests.simulation.order_watch import OrderWatch, hidden_log
 from tests.simulation.workload import Workload
 
 NAMES = ("orange", "grape", "lemon", "melon", "peach")
 TRANSACTION_TIMEOUT = 4.0
+_FORGED = 0.05
+"""The share of users' batches that look like a mark of a hidden log."""
 
 
 class DistantCluster(SimulatedCluster):
@@ -88,6 +91,8 @@ class OrderWorld:
         self.workloads: dict[str, Workload] = {}
         self.beside: dict[str, Beside] = {}
         self.truths: dict[Partition, OrderTruth] = {}
+        self.damaged: set[str] = set()
+        """Clusters with something that only an operator can mend."""
         self.watch = OrderWatch(naming, self.brokers, self.truths)
         self.violation: Violation | None = None
         self._runs = 0
@@ -108,10 +113,41 @@ class OrderWorld:
     def make_topic(self, name: str, partitions: int) -> None:
         """Make a topic in every cluster."""
         for cluster, brokers in self.brokers.items():
-            topic = brokers.make(name, partitions)
-            for log in topic.logs:
-                truth = self.truths.setdefault(Partition(name, log.number), OrderTruth(f"{name}-{log.number}"))
-                truth.origins[cluster, log.number] = log
+            self._watch_origins(cluster, brokers.make(name, partitions))
+
+    def grow_topic(self, cluster: str, name: str) -> None:
+        """Give a topic one more partition in one cluster."""
+        brokers = self.brokers[cluster]
+        topic = brokers.topics[name]
+        brokers.grow(name, len(topic.logs) + 1)
+        self._watch_origins(cluster, topic)
+
+    def remake_topic(self, cluster: str, name: str) -> None:
+        """Delete a topic of one cluster, and make it anew."""
+        brokers = self.brokers[cluster]
+        partitions = len(brokers.topics[name].logs)
+        brokers.delete(name)
+        self._watch_origins(cluster, brokers.make(name, partitions))
+
+    def damage(self, cluster: str, name: str) -> None:
+        """Delete a topic's T-global in one cluster, of which nothing is expected any more."""
+        self.damaged.add(cluster)
+        self.watch.damaged.add((cluster, name))
+        topic = self.brokers[cluster].topics[f"{name}-global"]
+        for log in topic.logs:
+            self.truths[Partition(name, log.number)].ranks.pop(log, None)
+        self.brokers[cluster].delete(topic.name)
+
+    def topics(self) -> list[str]:
+        """The topics that have one order."""
+        return sorted({topic for topic, _ in self.truths})
+
+    def _watch_origins(self, cluster: str, topic: Topic) -> None:
+        for log in topic.logs:
+            key = Partition(topic.name, log.number)
+            logs = self.truths.setdefault(key, OrderTruth(str(key))).origins.setdefault(Origin(cluster, log.number), [])
+            if not logs or logs[-1] is not log:
+                logs.append(log)
 
     def start(self, name: str) -> None:
         """Start the process beside a cluster."""
@@ -124,12 +160,17 @@ class OrderWorld:
         self.fates.note("kill of", name)
         self.beside[name].life.alive = False
 
+    def home(self) -> str | None:
+        """The home of the newest epoch that any lane has promised."""
+        newest = max((each.epoch for each in self.watch.promises.values()), default=None)
+        return newest.home if newest else None
+
     def cut(self, own: str, name: str) -> None:
         """Nothing passes from one cluster's process to another cluster any more."""
         self.fates.note("cut", own, name)
         self.cuts.add((own, name))
-        beside = self.beside[own]
-        for connection in beside.clusters[name]._connections.values():
+        beside = self.beside.get(own)
+        for connection in beside.clusters[name]._connections.values() if beside else ():
             self.loop.at(self.loop.time(), beside.life, connection.close)
 
     def mend(self) -> None:
@@ -150,11 +191,20 @@ class OrderWorld:
     def write(self, *names: str) -> None:
         """Some producer in some cluster, of these or of all, writes, or ends a transaction."""
         name = self.chance.choice(names or self.names)
-        topic = self.chance.choice(sorted(self._topics()))
+        topic = self.chance.choice(self.topics())
         log = self.chance.choice(self.brokers[name].topics[topic].logs)
-        self.workloads[name].write(log)
+        if self.chance.random() < _FORGED and (mark := self._any_mark(log)) is not None:
+            self.workloads[name].forge(log, mark)
+        else:
+            self.workloads[name].write(log)
         if self.chance.random() < 0.5:
             self.workloads[name].decide()
+
+    def _any_mark(self, log: Log) -> bytes | None:
+        """The newest record of some cluster's hidden log, which is a mark."""
+        hidden = self.chance.choice([*self.brokers.values()]).log(hidden_log(Partition(log.topic, log.number)))
+        newest = next((entry for entry in reversed(hidden.entries if hidden else []) if not entry.marker), None)
+        return contents(newest)[-1][1] if newest is not None else None
 
     def decide_all(self) -> None:
         """All producers end their transactions."""
@@ -168,6 +218,8 @@ class OrderWorld:
         for (topic, number), truth in self.truths.items():
             for name, brokers in self.brokers.items():
                 log = brokers.log((f"{topic}-global", number))
+                if name in self.damaged:
+                    continue
                 if log is None:
                     found.append(f"{name} has no {topic}-global")
                 else:
@@ -180,19 +232,18 @@ class OrderWorld:
         for truth in self.truths.values():
             truth.check_origins(whole)
 
-    def _topics(self) -> set[str]:
-        return {topic for topic, _ in self.truths}
-
     def _committed(self, name: str, transaction: Transaction) -> None:
         self.commits += 1
         self._check(lambda: self.watch.committed(name, transaction))
 
     def _changed(self, name: str, log: Log) -> None:
-        own = self.truths.get(Partition(log.topic, log.number))
-        if own is not None:
-            own.learn((name, log.number), log)
+        own, origin = self.truths.get(Partition(log.topic, log.number)), Origin(name, log.number)
+        if own is not None and log is own.origins.get(origin, [None])[-1]:
+            own.learn(origin)
         ordered = self.truths.get(Partition(log.topic.removesuffix("-global"), log.number))
         if own is None and ordered is not None:
+            if name in self.damaged and log not in ordered.ranks:
+                ordered.ignored.add(log)
             self._check(lambda: ordered.look(log))
 
     def _check(self, check: Callable[[], None]) -> None:

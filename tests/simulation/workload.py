@@ -49,6 +49,11 @@ class Workload:
         self.written += 1
         self._append(log, [self._record(body(b"0", b"%d" % self.written))], transactional=False)
 
+    def forge(self, log: Log, content: bytes) -> None:
+        """A record with the key and value of another one."""
+        self.written += 1
+        self._append(log, [self._record(content)], transactional=self.chance.random() < 0.5)
+
     def _record(self, record: bytes) -> Record:
         return Record(0, 1_700_000_000_000 + self.written, record)
 
