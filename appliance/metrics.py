@@ -1,7 +1,7 @@
-"""The metrics of the replicator, and of the two ends of the tunnel: one list for each page ``/metrics``.
+"""The metrics of the replicator, of the two ends of the tunnel, and of an order: one list for each page ``/metrics``.
 
-The collectors (``status/model/metrics.py``, ``gateway/model/metrics.py``) take names, labels and help from here, so a
-metric that is not listed cannot be exported. docs/status.md has the same lists, and ``deploy/monitoring`` makes the
+The collectors (``model/metrics.py`` of ``status``, ``gateway`` and ``order``) take names, labels and help from here, so
+a metric that is not listed cannot be exported. docs/status.md has the same lists, and ``deploy/monitoring`` makes the
 alerts and the dashboard of them; tests compare. Published names never change.
 """
 
@@ -179,7 +179,42 @@ TUNNEL = (
 )
 """The metrics of the tunnel's ends, on TUNNEL_STATUS_LISTEN; the last ones are those of the destination VM alone."""
 
-METRICS = {metric.name: metric for metric in (*REPLICATOR, *TUNNEL)}
+_PART = ("cluster", *_PARTITION)
+
+ORDER = (
+    Metric("kafka_order_cluster_reachable", "1 while the cluster answers, else 0.", ("cluster",)),
+    Metric("kafka_order_epoch", "Number of the lane's newest epoch.", ("lane",)),
+    Metric("kafka_order_home", "1 for the home of the lane's newest epoch.", ("lane", "home")),
+    Metric(
+        "kafka_order_home_since_seconds",
+        "Time at which that home promised the epoch; no sample while it cannot be read.",
+        ("lane",),
+    ),
+    Metric(
+        "kafka_order_home_silent",
+        "1 while this VM's process has heard nothing for six seconds of a home that works, else 0.",
+        ("lane",),
+    ),
+    Metric(
+        "kafka_order_open",
+        "1 if the home has opened its epoch in the partition, else 0; no sample while it cannot be read.",
+        _PARTITION,
+    ),
+    Metric("kafka_order_records", "Records of the order that the cluster's T-global has.", _PART),
+    Metric(
+        "kafka_order_lacks_records", "Records that the home has taken, and that the cluster's T-global lacks.", _PART
+    ),
+    Metric("kafka_order_backlog_offsets", "Offsets of T in the cluster that wait for their place in the order.", _PART),
+    Metric("kafka_order_stopped", "1 while the partition waits for your decision in the cluster, else 0.", _PART),
+    Metric("kafka_order_alone", "1 while the cluster shows what no other one has, else 0.", _PART),
+    Metric(
+        "kafka_order_snapshot_timestamp_seconds",
+        "Time of the newest look at all clusters. When it is older than 30 s, all other samples are absent.",
+    ),
+)
+"""The metrics of the process of a total order, on CONSOLE_LISTEN."""
+
+METRICS = {metric.name: metric for metric in (*REPLICATOR, *TUNNEL, *ORDER)}
 
 
 def gauge(name: str, value: float | None = None) -> GaugeMetricFamily:

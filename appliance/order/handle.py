@@ -3,14 +3,14 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from appliance.clock import now_ms
 from appliance.errors import ApplianceError
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.protocol.metadata import Partition
-from appliance.link.client.checkpoint_log import peek_checkpoints
+from appliance.link.client.checkpoint_log import NewestStates
 from appliance.link.client.clusters import order_cluster
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.naming import Naming
@@ -31,6 +31,7 @@ class OrderHandle:
     clusters: Mapping[str, KafkaCluster]
     naming: Naming
     single: bool = False
+    _lanes: dict[str, NewestStates] = field(init=False, default_factory=dict)
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -57,23 +58,21 @@ class OrderHandle:
 
     async def facts(self) -> dict[str, ClusterFacts | str]:
         """Read all clusters at once; of one that does not answer, the reason."""
-        facts = await asyncio.gather(*map(self._facts, self.clusters.values()))
-        return dict(zip(self.clusters, facts, strict=True))
+        return dict(zip(self.clusters, await asyncio.gather(*map(self._facts, self.clusters)), strict=True))
 
-    async def _facts(self, cluster: KafkaCluster) -> ClusterFacts | str:
+    async def _facts(self, name: str) -> ClusterFacts | str:
         try:
             async with asyncio.timeout(_PATIENCE):
-                return await self._read(cluster)
+                return await self._read(name, self.clusters[name])
         except TimeoutError:
+            await self.clusters[name].close()  # a missing answer on a connection would delay all later ones
             return f"it does not answer within {_PATIENCE:g} s"
         except ApplianceError as error:
             return str(error)
 
-    async def _read(self, cluster: KafkaCluster) -> ClusterFacts:
-        """The lanes first: the logs of T have at least what these say."""
-        positions = self.naming.positions_topic
-        there = (await cluster.metadata([positions])).topics.get(positions)
-        lanes = await peek_checkpoints(cluster, positions, len(there.leaders) if there else 0)
+    async def _read(self, name: str, cluster: KafkaCluster) -> ClusterFacts:
+        """The lanes first, where they were left the last time: the logs of T have at least what these say."""
+        lanes = await self._lanes.setdefault(name, NewestStates(cluster, self.naming)).checkpoints()
         metadata = await cluster.metadata(None)
         topics = {topic.name: len(topic.leaders) for topic in self.naming.copied(metadata.topics)}
         names = {*topics, *map(self.naming.destination, topics)} & metadata.topics.keys()

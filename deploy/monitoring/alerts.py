@@ -10,6 +10,7 @@ from appliance.program import IN_CONTAINER, topic_option
 
 REPLICATOR_JOB = "kafka-replicator"
 TUNNEL_JOB = "kafka-tunnel"
+ORDER_JOB = "kafka-order"
 """The jobs of ``monitoring/prometheus.yml``."""
 
 _LINK = "{{ $labels.link }} ({{ $labels.instance }})"
@@ -265,14 +266,81 @@ TUNNEL_ALERTS = (
     ),
 )
 
+_ORDER_STATUS = f"`{IN_CONTAINER} order status` on any VM of the order"
+_OF_CLUSTER = "the topic {{ $labels.topic }} in {{ $labels.cluster }}"
+
+
+def _parts(metric: str) -> str:
+    """The number of partitions for which this holds, of each topic in each cluster."""
+    return f"sum without (partition) ({metric}) > 0"
+
+
+ORDER_ALERTS = (
+    _critical(
+        "KafkaOrderSilent",
+        f'up{{job="{ORDER_JOB}"}} unless on (job, instance) count_over_time(kafka_order_cluster_reachable[2m])',
+        "2m",
+        f"Nothing is known from the order's process {_LINK}.",
+        "The process does not answer, or its newest look at the clusters is older than 30 s. On its VM, look at "
+        "`docker-compose ps` and `docker-compose logs --tail 100 replicator`, then run `docker-compose up -d`.",
+    ),
+    _critical(
+        "KafkaOrderNoHome",
+        "sum without (partition) (1 - kafka_order_open) > 0",
+        "1m",
+        f"The topic {{{{ $labels.topic }}}} has partitions without a home: {{{{ $value }}}}, order {_LINK}.",
+        f"{_ORDER_STATUS} names the epoch that is not open, and who has promised it. Nothing is ordered meanwhile. If "
+        "clusters are lost for good, docs/total-order.md says how to go on without them.",
+    ),
+    _critical(
+        "KafkaOrderHomeSilent",
+        "sum without (lane) (kafka_order_home_silent) > 0",
+        "30s",
+        f"The home of the order is silent, as {_LINK} hears it.",
+        f"With three or more clusters another home follows within 15 s if enough of them are well. {_ORDER_STATUS} "
+        "says who is home, and which clusters answer.",
+    ),
+    _critical(
+        "KafkaOrderClusterUnreachable",
+        "kafka_order_cluster_reachable == 0",
+        "2m",
+        f"The cluster {{{{ $labels.cluster }}}} does not answer, seen from {_LINK}.",
+        f"Run `docker-compose run --rm doctor` on that VM. {_ORDER_STATUS} says whether the others go on.",
+    ),
+    _critical(
+        "KafkaOrderStopped",
+        _parts("kafka_order_stopped"),
+        "1m",
+        f"Stopped partitions of {_OF_CLUSTER}: {{{{ $value }}}}, order {_LINK}.",
+        f"{_ORDER_STATUS} shows the reason of each, and the command that ends it.",
+    ),
+    _warning(
+        "KafkaOrderBehind",
+        "count without (partition) "
+        "(kafka_order_records < kafka_order_records offset 5m + kafka_order_lacks_records offset 5m) > 0",
+        "5m",
+        f"T-global of {_OF_CLUSTER} lacks records that the home had five minutes ago, order {_LINK}.",
+        f"{_ORDER_STATUS} shows what it lacks. Look at the log of the process beside that cluster: `docker-compose "
+        "logs --tail 100 replicator`.",
+    ),
+    _warning(
+        "KafkaOrderAlone",
+        _parts("kafka_order_alone"),
+        "0m",
+        f"The home is alone with partitions of {_OF_CLUSTER}: {{{{ $value }}}}, order {_LINK}.",
+        "What it shows now is in no other cluster. If it is lost before another one follows, these records are ordered "
+        f"anew. {_ORDER_STATUS} says which cluster is missing: bring it back.",
+    ),
+)
+
 _HEAD = "# Written by `python -m deploy.monitoring` from deploy/monitoring/alerts.py; see docs/monitoring.md.\n"
 
-ALERTS = (*REPLICATOR_ALERTS, *TUNNEL_ALERTS)
+ALERTS = (*REPLICATOR_ALERTS, *TUNNEL_ALERTS, *ORDER_ALERTS)
 
 
 def rules_file() -> str:
     """The rules as Prometheus loads them."""
-    groups = {REPLICATOR_JOB: REPLICATOR_ALERTS, TUNNEL_JOB: TUNNEL_ALERTS}
+    groups = {REPLICATOR_JOB: REPLICATOR_ALERTS, TUNNEL_JOB: TUNNEL_ALERTS, ORDER_JOB: ORDER_ALERTS}
     rules = [{"name": name, "rules": [_rule(alert) for alert in alerts]} for name, alerts in groups.items()]
     return _HEAD + yaml.safe_dump({"groups": rules}, sort_keys=False, width=1_000)
 

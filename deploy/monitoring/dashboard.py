@@ -43,7 +43,7 @@ def _dashboard() -> Json:
 
 def _variables() -> Iterator[Json]:
     yield {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "current": {}}
-    every = '__name__=~"kafka_replicator_snapshot_timestamp_seconds|kafka_tunnel_build_info"'
+    every = '__name__=~"kafka_(replicator|order)_snapshot_timestamp_seconds|kafka_tunnel_build_info"'
     yield _label("link", "Link", f"label_values({{{every}}}, link)")
     yield _label("instance", "Instance", f'label_values({{{every}, link=~"$link"}}, instance)')
 

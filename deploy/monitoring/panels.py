@@ -192,10 +192,37 @@ TUNNEL = (
     ),
 )
 
+_PART = "{{link}} {{topic}} in {{cluster}}"
+
+ORDER = (
+    _yes_or_no("Clusters of the order", "kafka_order_cluster_reachable", "answers", "does not answer"),
+    _yes_or_no("Home", "kafka_order_home_silent", "silent", "heard", good=False),
+    _stat("Partitions without a home", "sum by (link) (1 - kafka_order_open)", red_from=1),
+    _stat("Stopped partitions of the order", "sum by (link) (kafka_order_stopped)", red_from=1),
+    _stat("Partitions alone", "sum by (link) (kafka_order_alone)", red_from=1),
+    _stat("Age of the look at the clusters", "time() - kafka_order_snapshot_timestamp_seconds", "s", red_from=30),
+    _series(
+        "Records ordered, each cluster",
+        {"sum by (link, instance, cluster) (rate(kafka_order_records[$__rate_interval]))": "{{link}} {{cluster}}"},
+        "cps",
+    ),
+    _series(
+        "Records lacking, ten worst", {"topk(10, sum by (link, cluster, topic) (kafka_order_lacks_records))": _PART}
+    ),
+    _series(
+        "Offsets of T to take, ten worst",
+        {"topk(10, sum by (link, cluster, topic) (kafka_order_backlog_offsets))": _PART},
+    ),
+    _table("Homes of the lanes", "kafka_order_home"),
+    _table("Homes since", "kafka_order_home_since_seconds * 1000", "dateTimeAsIso", value="since"),
+    _series("Epochs", {"max by (link) (kafka_order_epoch)": "{{link}}"}),
+)
+
 ROWS = {
     "Links at a glance": AT_A_GLANCE,
     "Copying": COPYING,
     "Topics and lanes": TOPICS_AND_LANES,
     "Groups": GROUPS,
     "Tunnel": TUNNEL,
+    "Total order": ORDER,
 }

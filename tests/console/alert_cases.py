@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 REPLICATOR = 'job="kafka-replicator",instance="10.2.0.5:8080",link="orange-grape"'
 TUNNEL = 'job="kafka-tunnel",instance="10.2.0.5:8081",link="orange-grape"'
+ORDER = 'job="kafka-order",instance="10.3.0.4:8080",link="order"'
 ON_REPLICATOR, ON_TUNNEL = "orange-grape (10.2.0.5:8080)", "orange-grape (10.2.0.5:8081)"
+ON_ORDER = "order (10.3.0.4:8080)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,8 @@ class Case:
     @property
     def target(self) -> str:
         """The labels of the target, as in a selector."""
-        return REPLICATOR if self.alert.startswith("KafkaReplicator") else TUNNEL
+        targets = {"KafkaReplicator": REPLICATOR, "KafkaTunnel": TUNNEL, "KafkaOrder": ORDER}
+        return next(target for name, target in targets.items() if self.alert.startswith(name))
 
 
 def _case(alert: str, series: Mapping[str, str], quiet: int, firing: int, summary: str, **labels: str) -> Case:
@@ -288,5 +291,78 @@ CASES = (
         1449,
         1450,
         f"The previous secret is still accepted, link {ON_TUNNEL}.",
+    ),
+    _case(
+        "KafkaOrderSilent",
+        {f"up{{{ORDER}}}": "1x30", f'kafka_order_cluster_reachable{{cluster="grape",{ORDER}}}': "1x9 stale"},
+        13,
+        14,
+        f"Nothing is known from the order's process {ON_ORDER}.",
+    ),
+    _case(
+        "KafkaOrderNoHome",
+        {
+            f'kafka_order_open{{topic="orders",partition="0",{ORDER}}}': "1x9 0x20",
+            f'kafka_order_open{{topic="orders",partition="1",{ORDER}}}': "1x9 0x20",
+            f'kafka_order_open{{topic="payments",partition="0",{ORDER}}}': "1x30",
+        },
+        10,
+        11,
+        f"The topic orders has partitions without a home: 2, order {ON_ORDER}.",
+        topic="orders",
+    ),
+    _case(
+        "KafkaOrderHomeSilent",
+        {f'kafka_order_home_silent{{lane="0",{ORDER}}}': "0x9 1x20"},
+        10,
+        11,
+        f"The home of the order is silent, as {ON_ORDER} hears it.",
+    ),
+    _case(
+        "KafkaOrderClusterUnreachable",
+        {
+            f'kafka_order_cluster_reachable{{cluster="grape",{ORDER}}}': "1x9 0x20",
+            f'kafka_order_cluster_reachable{{cluster="lemon",{ORDER}}}': "1x30",
+        },
+        11,
+        12,
+        f"The cluster grape does not answer, seen from {ON_ORDER}.",
+        cluster="grape",
+    ),
+    _case(
+        "KafkaOrderStopped",
+        {
+            f'kafka_order_stopped{{cluster="grape",topic="orders",partition="0",{ORDER}}}': "0x9 1x20",
+            f'kafka_order_stopped{{cluster="grape",topic="orders",partition="1",{ORDER}}}': "0x9 1x20",
+            f'kafka_order_stopped{{cluster="lemon",topic="orders",partition="0",{ORDER}}}': "0x30",
+        },
+        10,
+        11,
+        f"Stopped partitions of the topic orders in grape: 2, order {ON_ORDER}.",
+        cluster="grape",
+        topic="orders",
+    ),
+    _case(
+        "KafkaOrderBehind",
+        {
+            f'kafka_order_records{{cluster="grape",topic="orders",partition="0",{ORDER}}}': "0+10x9 90x30",
+            f'kafka_order_lacks_records{{cluster="grape",topic="orders",partition="0",{ORDER}}}': "7x9 10+10x30",
+            f'kafka_order_records{{cluster="lemon",topic="orders",partition="0",{ORDER}}}': "0+10x40",
+            f'kafka_order_lacks_records{{cluster="lemon",topic="orders",partition="0",{ORDER}}}': "7x40",
+        },
+        18,
+        19,
+        f"T-global of the topic orders in grape lacks records that the home had five minutes ago, order {ON_ORDER}.",
+        cluster="grape",
+        topic="orders",
+    ),
+    _case(
+        "KafkaOrderAlone",
+        {f'kafka_order_alone{{cluster="orange",topic="orders",partition="0",{ORDER}}}': "0x9 1x20"},
+        9,
+        10,
+        f"The home is alone with partitions of the topic orders in orange: 1, order {ON_ORDER}.",
+        cluster="orange",
+        topic="orders",
     ),
 )

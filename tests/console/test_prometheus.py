@@ -15,6 +15,8 @@ import yaml
 
 from appliance.gateway.model.metrics import DestinationCollector
 from appliance.gateway.model.metrics import exposition as tunnel_exposition
+from appliance.order.model.metrics import OrderCollector
+from appliance.order.model.metrics import exposition as order_exposition
 from appliance.runtime.http import HttpServer, Page
 from appliance.settings.target import Target
 from appliance.settings.values import Side
@@ -22,16 +24,17 @@ from appliance.status.model.metrics import exposition
 from appliance.tunnel.limits.counters import Counters
 from bench.lib.running import LOOPBACK, free_port
 from deploy.monitoring.__main__ import FOLDER
-from deploy.monitoring.alerts import ALERTS, REPLICATOR_JOB, TUNNEL_JOB
+from deploy.monitoring.alerts import ALERTS, ORDER_JOB, REPLICATOR_JOB, TUNNEL_JOB
 from testbed.process import OwnedProcess
 from tests.support.exposition import NUMBERS, tunnel_collector
 from tests.support.facts import complete
+from tests.support.order_facts import order_view
 from tests.support.patience import PATIENCE
 
 CHOICES = {"$link": ".*", "$instance": ".*", "$__rate_interval": "1m"}
 """The values of Grafana's variables."""
 
-LINK = "orange-grape"
+LINK, ORDER = "orange-grape", "order"
 
 EXPECTED = {
     "KafkaReplicatorPartitionStopped",
@@ -55,6 +58,7 @@ def pages() -> dict[str, list[bytes]]:
             tunnel_exposition(tunnel_collector(counters, Side.DESTINATION), DestinationCollector(NUMBERS)),
             tunnel_exposition(tunnel_collector(counters, Side.SOURCE)),
         ],
+        ORDER_JOB: [order_exposition(OrderCollector(order_view(), {0: False}, fresh=True))],
     }
 
 
@@ -116,10 +120,10 @@ async def prometheus(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[
             with contextlib.suppress(OSError):
                 scraped = await api.result("count_over_time(up[1m]) >= 3")
                 evaluated = await api.result(f'count by (alertname) (ALERTS{{alertname=~"{"|".join(EXPECTED)}"}})')
-                return len(scraped) == 3 and len(evaluated) == len(EXPECTED)
+                return len(scraped) == 4 and len(evaluated) == len(EXPECTED)
             return False
 
-        await process.wait_until(knows_the_link, PATIENCE, f"scrape three targets, and find {', '.join(EXPECTED)}")
+        await process.wait_until(knows_the_link, PATIENCE, f"scrape four targets, and find {', '.join(EXPECTED)}")
         yield api
 
 
@@ -139,7 +143,8 @@ async def test_every_query_of_the_dashboard_has_an_answer_for_the_link(prometheu
         for target in panel.get("targets", []):
             found = await prometheus.result(chosen(target["expr"]))
             assert found, (panel["title"], target["expr"])
-            assert {series["metric"]["link"] for series in found} == {LINK}
+            expected = ORDER if "kafka_order" in target["expr"] else LINK
+            assert {series["metric"]["link"] for series in found} == {expected}
 
 
 async def test_every_label_of_a_legend_is_in_the_answer(prometheus: Prometheus, dashboard: Any) -> None:
@@ -157,8 +162,8 @@ async def test_the_variables_of_the_dashboard_find_the_link_and_its_pages(
     for name, query in queries.items():
         selector, label = re.fullmatch(r"label_values\((.*), (\w+)\)", query).groups()  # type: ignore[union-attr]
         found[name] = await prometheus.get(f"label/{label}/values", **{"match[]": chosen(selector)})
-    assert found["link"] == [LINK]
-    assert len(found["instance"]) == 3
+    assert found["link"] == [LINK, ORDER]
+    assert len(found["instance"]) == 4
 
 
 async def test_prometheus_evaluates_every_alert_and_the_faults_of_the_link_fire(prometheus: Prometheus) -> None:

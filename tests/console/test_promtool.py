@@ -12,14 +12,17 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from appliance.gateway.model.metrics import DestinationCollector
 from appliance.gateway.model.metrics import exposition as tunnel_exposition
+from appliance.order.model.metrics import OrderCollector
+from appliance.order.model.metrics import exposition as order_exposition
 from appliance.settings.values import Side
 from appliance.status.model.metrics import exposition
 from appliance.tunnel.limits.counters import Counters
 from deploy.monitoring.__main__ import FOLDER
 from deploy.monitoring.alerts import ALERTS, TOPIC
-from tests.console.alert_cases import CASES, REPLICATOR, TUNNEL, Case
+from tests.console.alert_cases import CASES, ORDER, REPLICATOR, TUNNEL, Case
 from tests.support.exposition import NUMBERS, WELL_NUMBERS, tunnel_collector
 from tests.support.facts import complete, snapshot
+from tests.support.order_facts import order_view
 
 RULES = FOLDER / "prometheus-rules.yml"
 DESCRIPTIONS = {alert.name: alert.description for alert in ALERTS}
@@ -127,9 +130,10 @@ def selector(labels: Mapping[str, str]) -> str:
 def test_a_link_that_is_well_fires_no_alert(tmp_path: Path) -> None:
     ends = tunnel_collector(Counters(), Side.DESTINATION, previous_secret=False), DestinationCollector(WELL_NUMBERS)
     all_series = {
-        **{f"up{{{target}}}": "1x2900" for target in (REPLICATOR, TUNNEL)},
+        **{f"up{{{target}}}": "1x2900" for target in (REPLICATOR, TUNNEL, ORDER)},
         **series(exposition(snapshot(), fresh=True), REPLICATOR),
         **series(tunnel_exposition(*ends), TUNNEL),
+        **series(order_exposition(OrderCollector(order_view(), {0: False}, fresh=True)), ORDER),
     }
     quiet = [{"alertname": alert.name, "eval_time": "2880m", "exp_alerts": []} for alert in ALERTS]
     values = [{"series": name, "values": values} for name, values in all_series.items()]
@@ -143,8 +147,9 @@ def test_a_link_that_is_well_fires_no_alert(tmp_path: Path) -> None:
         lambda: exposition(complete(), fresh=True),
         lambda: exposition(replace(complete(), topics=()), fresh=True),
         lambda: tunnel_exposition(tunnel_collector(Counters()), DestinationCollector(NUMBERS)),
+        lambda: order_exposition(OrderCollector(order_view(), {0: False}, fresh=True)),
     ],
-    ids=["replicator", "replicator without topics", "tunnel"],
+    ids=["replicator", "replicator without topics", "tunnel", "order"],
 )
 def test_the_metrics_pages_have_no_fault_but_the_units_of_three_names(page: Callable[[], bytes]) -> None:
     answer = promtool("check", "metrics", stdin=page().decode())

@@ -9,7 +9,7 @@ import pytest
 from appliance.cli import COMMANDS
 from appliance.link.model.copy_states import COPY
 from appliance.link.model.states import LANE
-from appliance.metrics import METRICS, REPLICATOR, TUNNEL, Metric
+from appliance.metrics import METRICS, ORDER, REPLICATOR, TUNNEL, Metric
 from appliance.settings.variables import NAMES
 from tests.suites import SUITES
 
@@ -85,10 +85,10 @@ def test_every_variable_that_is_named_exists(path: Path) -> None:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_metric_that_is_named_exists(path: Path) -> None:
-    assert words(r"(kafka_(?:replicator|tunnel)_[a-z_]+)", path.read_text()) <= set(METRICS)
+    assert words(r"(kafka_(?:replicator|tunnel|order)_[a-z_]+)", path.read_text()) <= set(METRICS)
 
 
-@pytest.mark.parametrize("metrics", [REPLICATOR, TUNNEL], ids=["replicator", "tunnel"])
+@pytest.mark.parametrize("metrics", [REPLICATOR, TUNNEL, ORDER], ids=["replicator", "tunnel", "order"])
 def test_the_tables_of_metrics_are_their_lists(metrics: tuple[Metric, ...]) -> None:
     prefix = re.match(r"kafka_[a-z]+_", metrics[0].name)
     assert prefix

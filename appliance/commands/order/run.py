@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from appliance.clock import now_ms
+from appliance.commands.order.pages import OrderPages
 from appliance.driver.background import until_answered
 from appliance.engine.problem_log import Notice, ProblemLog, to_log
 from appliance.errors import ApplianceError, SettingsError
@@ -65,11 +66,13 @@ async def _run(parsed: argparse.Namespace, stopping: asyncio.Event) -> None:
     else:
         beside = list(_tried(parsed.instances, parsed.brokers, parsed.topic))
     logs.configure(beside[0].log)
+    pages = [OrderPages() for _ in beside]
     try:
-        async with asyncio.TaskGroup() as running:
-            for settings in beside:
+        async with pages[0].served(beside[0]), asyncio.TaskGroup() as running:
+            for settings, own in zip(beside, pages, strict=True):
                 notice = to_log if len(beside) == 1 else partial(_of_cluster, settings.cluster)
-                running.create_task(run_beside(settings, notice, stopping), name=f"order {settings.cluster}")
+                work = run_beside(settings, notice, stopping, own.began)
+                running.create_task(work, name=f"order {settings.cluster}")
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from failures
 

@@ -5,4 +5,5 @@
 - ``changes``: the values that a transaction of the order's lane writes.
 - ``view``: the order as the facts of all clusters show it.
 - ``shown``: the view as JSON, and for a terminal.
+- ``metrics``: the view for Prometheus.
 """

@@ -1,40 +1,16 @@
 """The view of an order, from the facts of its clusters."""
 
 from dataclasses import replace
-from uuid import UUID
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
-from appliance.kafka.protocol.metadata import Partition
-from appliance.link.model.order import Digest, Epoch, HiddenLog, OrderRecord, Origin, Place, Promise
-from appliance.logs.model.span import Span
+from appliance.link.model.order import Epoch, OrderRecord
+from appliance.metrics import ORDER
+from appliance.order.model.metrics import OrderCollector, exposition
 from appliance.order.model.shown import document
-from appliance.order.model.view import ClusterFacts, OrderState, OrderView, compose
-
-KEY = Partition("orders", 0)
-OLD, EPOCH = Epoch(1, "grape"), Epoch(2, "orange")
-MEMBERS = ("grape", "lemon", "orange")
-ID = UUID(int=7)
-
-
-def promise(epoch: Epoch = EPOCH, since: int = 5000, lost: tuple[str, ...] = ()) -> Promise:
-    return Promise(epoch, MEMBERS, (MEMBERS,), since, lost)
-
-
-def facts(record: OrderRecord, epoch: Epoch = EPOCH, end: int = 0) -> ClusterFacts:
-    return ClusterFacts([promise(epoch)], {KEY: record}, {"orders": 1}, {KEY: Span(0, end)})
-
-
-def hidden(rank: int, **next_offsets: int) -> HiddenLog:
-    vector = {Origin(cluster, 0): Place(ID, offset, 0) for cluster, offset in next_offsets.items()}
-    return HiddenLog(EPOCH, 0, 0, 0, rank, Digest(), vector)
-
-
-HOME = facts(OrderRecord(EPOCH, 90, hidden=hidden(100, orange=60, grape=40)), end=60)
-
-
-def view(**clusters: ClusterFacts | str) -> OrderView:
-    return compose(clusters, 10_000, single=False)
+from appliance.order.model.view import ClusterFacts, OrderState
+from tests.support.order_facts import EPOCH, HOME, OLD, facts, order_view, view
 
 
 def test_it_says_who_is_home_since_when_and_what_each_cluster_lacks() -> None:
@@ -61,9 +37,7 @@ def test_it_says_who_is_home_since_when_and_what_each_cluster_lacks() -> None:
 
 
 def test_all_is_ordered_where_nothing_waits_anywhere() -> None:
-    home = OrderRecord(EPOCH, 100, hidden=hidden(100, orange=60, grape=40, lemon=0))
-    others = facts(OrderRecord(EPOCH, 100))
-    assert view(orange=facts(home, end=60), grape=others, lemon=others).state is OrderState.ORDERED
+    assert order_view().state is OrderState.ORDERED
 
 
 def test_of_a_cluster_that_cannot_be_read_nothing_is_said() -> None:
@@ -132,3 +106,29 @@ def test_in_json_the_unknown_is_null_and_times_are_iso_8601() -> None:
     assert told["lanes"][0]["epoch"] == {"number": 2, "home": "orange"}
     assert told["lanes"][0]["since"] is None
     assert told["partitions"][0]["parts"][0]["accepted"] is None
+
+
+def samples(page: bytes) -> dict[str, list[float]]:
+    """The values of each metric."""
+    families = [*text_string_to_metric_families(page.decode())]
+    return {family.name: [sample.value for sample in family.samples] for family in families}
+
+
+def test_the_metrics_of_an_order_are_those_of_the_list() -> None:
+    page = samples(exposition(OrderCollector(order_view(), {0: True}, fresh=True)))
+    assert page.keys() == {metric.name for metric in ORDER}
+    assert page["kafka_order_records"] == [100, 100, 100]
+    assert page["kafka_order_home_silent"] == [1]
+
+
+def test_an_unknown_number_of_an_order_has_no_sample() -> None:
+    follower = facts(OrderRecord(EPOCH, 95), end=45)
+    page = samples(exposition(OrderCollector(view(orange="it is down", grape=follower), {}, fresh=True)))
+    assert page["kafka_order_cluster_reachable"] == [0, 1]
+    for name in ("open", "lacks_records", "backlog_offsets", "home_since_seconds"):
+        assert page[f"kafka_order_{name}"] == []
+
+
+def test_of_a_stale_view_only_its_time_is_told() -> None:
+    page = samples(exposition(OrderCollector(order_view(), {0: False}, fresh=False)))
+    assert page == {"kafka_order_snapshot_timestamp_seconds": [10]}

@@ -14,7 +14,7 @@ from appliance.link.model.copy_states import CopyState
 from appliance.metrics import METRICS
 from appliance.status.model.snapshot import LinkState
 from deploy.monitoring.__main__ import FILES, FOLDER
-from deploy.monitoring.alerts import ALERTS, REPLICATOR_JOB, TUNNEL_JOB, Alert
+from deploy.monitoring.alerts import ALERTS, ORDER_JOB, REPLICATOR_JOB, TUNNEL_JOB, Alert
 from deploy.monitoring.panels import ROWS, Panel, PanelType
 from deploy.monitoring.promql import TARGET_LABELS, faults, metrics
 from deploy.render.vm import CONSOLE_PORT, STATUS_PORT
@@ -103,7 +103,7 @@ def test_panels_have_numbers_of_their_own_and_do_not_overlap() -> None:
 
 def test_the_scrape_configuration_has_the_jobs_of_the_alerts_and_the_label_of_the_link() -> None:
     jobs = {job["job_name"]: job for job in yaml.safe_load((FOLDER / "prometheus.yml").read_text())["scrape_configs"]}
-    ports = {REPLICATOR_JOB: CONSOLE_PORT, TUNNEL_JOB: STATUS_PORT}
+    ports = {REPLICATOR_JOB: CONSOLE_PORT, TUNNEL_JOB: STATUS_PORT, ORDER_JOB: CONSOLE_PORT}
     assert jobs.keys() == ports.keys()
     for name, job in jobs.items():
         for target in job["static_configs"]:
