@@ -3,6 +3,7 @@
 - ``command``: the table of them.
 - ``run``: the process beside one cluster, and a try of an order on one machine.
 - ``pages``: health, metrics and status of that process.
+- ``change``: another home, other members, an origin that goes on.
 - ``status``: the order as all clusters' committed facts show it.
 - ``origin``: offsets of T-global, and of T in each cluster.
 """

@@ -12,6 +12,11 @@ SUBCOMMANDS: Mapping[str, tuple[str, str]] = {
     "run": ("run the process beside one cluster", "appliance.commands.order.run:RUN"),
     "status": ("show who is home, and what each cluster has", "appliance.commands.order.status:STATUS"),
     "origin": ("tell where a record of T-global came from", "appliance.commands.order.origin:ORIGIN"),
+    "move": ("make another cluster home", "appliance.commands.order.change:MOVE"),
+    "join": ("make a cluster a member", "appliance.commands.order.change:JOIN"),
+    "leave": ("end a cluster's membership", "appliance.commands.order.change:LEAVE"),
+    "alone": ("let the home show what nobody else has", "appliance.commands.order.change:ALONE"),
+    "resume": ("go on with an origin that has stopped", "appliance.commands.order.change:RESUME"),
 }
 """The commands by name: a line of help, and where the command is."""
 

@@ -97,13 +97,17 @@ class Operation:
 
     async def consent(self, question: str) -> None:
         """Ask the operator, unless ``--yes`` was given."""
-        if self.choice.yes:
-            return
-        if not sys.stdin.isatty():
-            raise SettingsError([f"{question}: there is no terminal to ask at: give --yes, or --dry-run to see more"])
-        say(f"{question}: go on? [y/N] ", end="", error=True)
-        if (await _line()).strip().lower() not in ("y", "yes"):
-            raise ApplianceError("nothing was changed")
+        if not self.choice.yes:
+            await agree(question)
+
+
+async def agree(question: str) -> None:
+    """Ask the operator, who may refuse."""
+    if not sys.stdin.isatty():
+        raise SettingsError([f"{question}: there is no terminal to ask at: give --yes, or --dry-run to see more"])
+    say(f"{question}: go on? [y/N] ", end="", error=True)
+    if (await _line()).strip().lower() not in ("y", "yes"):
+        raise ApplianceError("nothing was changed")
 
 
 @asynccontextmanager

@@ -2,6 +2,7 @@
 
 - ``elections``: promises, votes, and the gate.
 - ``beats``: beats, wishes, and the watch over the home.
+- ``wishes``: operators' commands as wishes.
 - ``changes``: the values that a transaction of the order's lane writes.
 - ``view``: the order as the facts of all clusters show it.
 - ``shown``: the view as JSON, and for a terminal.

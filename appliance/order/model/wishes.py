@@ -1,0 +1,121 @@
+"""Operators' commands as wishes: what is asked for, the reason against it, and when it is done. Pure."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from appliance.order.model.beats import Wish
+from appliance.order.model.view import LaneView, OrderView
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A wish of an operator: the ``verb`` of the command, and its clusters; ``origins`` are those to resume."""
+
+    verb: str
+    target: str = ""
+    lost: tuple[str, ...] = ()
+    origins: tuple[tuple[str, str, int, int], ...] = ()
+
+
+def refusal(request: Request, view: OrderView) -> str:
+    """The reason that a request cannot be met as things are; empty if it can be."""
+    unknown = {each.id: each.unknown for each in view.clusters if each.unknown}
+    ids, lanes = {each.id for each in view.clusters}, [each for each in view.lanes if each.epoch]
+    members = {name for each in lanes for name in each.members}
+    for name in (request.target, *request.lost):
+        if name and name not in ids:
+            return f"{name} is none of the clusters in GLOBAL_CLUSTERS: {', '.join(sorted(ids))}"
+    if not lanes:
+        return "no cluster has promised anything yet: start the processes first"
+    if request.verb == "move":
+        return _against_a_move(request, lanes, members, unknown)
+    if request.verb == "join" and request.target in members and all(request.target in each.members for each in lanes):
+        return f"{request.target} is a member already"
+    if request.verb == "leave" and request.target not in members:
+        return f"{request.target} is no member"
+    if request.verb == "leave" and any(request.target == each.epoch.home for each in lanes if each.epoch):
+        return f"{request.target} is home: `appliance order move --to` another cluster first"
+    if request.verb == "leave" and any(len(each.members) <= 2 for each in lanes):
+        return "an order needs two clusters"
+    return _silent_homes(lanes, unknown) if request.verb in ("join", "leave", "alone", "resume") else ""
+
+
+def _against_a_move(
+    request: Request, lanes: Collection[LaneView], members: Collection[str], unknown: Mapping[str, str | None]
+) -> str:
+    target = request.target
+    if target not in members:
+        return f"{target} is no member of the order: `appliance order join {target}`"
+    if target in request.lost:
+        return f"{target} cannot be lost and become home"
+    if target in unknown:
+        return f"{target} does not answer: {unknown[target]}"
+    if all(each.epoch is not None and each.epoch.home == target for each in lanes) and not request.lost:
+        return f"{target} is home already"
+    if not request.lost and (silent := _silent_homes(lanes, unknown)):
+        return silent
+    return ""
+
+
+def _silent_homes(lanes: Collection[LaneView], unknown: Mapping[str, str | None]) -> str:
+    homes = sorted({each.epoch.home for each in lanes if each.epoch} & unknown.keys())
+    if not homes:
+        return ""
+    return (
+        f"{homes[0]} is home and does not answer: `appliance order move --to CLUSTER --lost {homes[0]}` if it is lost"
+    )
+
+
+def wishes(request: Request, view: OrderView, name: str) -> Wish:
+    """The wish that asks for it; ``name`` is one of its own."""
+    members = tuple(sorted({each for lane in view.lanes for each in lane.members}))
+    match request.verb:
+        case "move":
+            return Wish(name, request.target, request.lost, waits=not request.lost)
+        case "join":
+            return Wish(name, members=tuple(sorted({*members, request.target})))
+        case "leave":
+            return Wish(name, members=tuple(each for each in members if each != request.target))
+        case "resume":
+            return Wish(name, resumed=request.origins)
+    return Wish(name, alone=True)
+
+
+def is_done(request: Request, before: OrderView, view: OrderView) -> bool:
+    """True when the clusters' facts show that a request was met."""
+    lanes = [each for each in view.lanes if each.epoch]
+    open_now = all(each.open for each in view.partitions)
+    match request.verb:
+        case "move":
+            newer = all(
+                each.epoch and (old.epoch is None or each.epoch > old.epoch or each.epoch.home == request.target)
+                for each, old in zip(lanes, before.lanes, strict=False)
+            )
+            return newer and open_now and all(each.epoch and each.epoch.home == request.target for each in lanes)
+        case "join":
+            return open_now and all(request.target in each.members for each in lanes)
+        case "leave":
+            return open_now and all(request.target not in each.members for each in lanes)
+        case "resume":
+            places = {
+                (origin.cluster, each.topic, origin.partition): origin.next_offset
+                for each in view.partitions
+                for origin in each.origins
+            }
+            return all((places.get((a, b, c)) or 0) >= offset for a, b, c, offset in request.origins)
+    return any(part.alone for each in view.partitions for part in each.parts)
+
+
+def question(request: Request, view: OrderView) -> str:
+    """What the operator has to agree to; empty where nothing can be lost."""
+    unknown = {each.id for each in view.clusters if each.unknown}
+    answering = sorted({*request.lost} - unknown)
+    if request.verb == "move" and request.lost:
+        lost = ", ".join(request.lost)
+        aside = f"; {', '.join(answering)} answers: its process must never run again as it is" if answering else ""
+        return f"{lost} is declared lost: what it alone has shown is ordered otherwise{aside}"
+    if request.verb == "alone":
+        return "the home shows what no other cluster has: if it is lost then, that is ordered otherwise"
+    if request.verb == "resume":
+        return "records of these origins before the offset will not be in the order"
+    return ""

@@ -1,0 +1,95 @@
+"""Commands that change an order, run on simulated clusters as an operator runs them."""
+
+from collections.abc import Callable
+
+import pytest
+
+from appliance.errors import ApplianceError
+from tests.simulation.order_operator import Operator
+from tests.simulation.test_order_cases import Calm, calm
+
+__all__ = ["calm"]
+
+Clusters = Callable[[int], Calm]
+
+
+def operator(order: Calm, own: str = "orange") -> Operator:
+    return Operator(order.world, own, order.go_on)
+
+
+def test_a_move_makes_another_cluster_home_while_all_run(calm: Clusters, capsys: pytest.CaptureFixture[str]) -> None:
+    order = calm(3)
+    order.start()
+    order.produce(30)
+    assert operator(order, "grape").run("order", "move", "--to", "lemon") == 0
+    assert "done after" in capsys.readouterr().out
+    assert order.homes() == {"lemon"}
+    order.produce(30)
+    order.settle()
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("move", "--to", "melon"), "none of the clusters in GLOBAL_CLUSTERS"),
+        (("move", "--to", "orange"), "is home already"),
+        (("move", "--to", "grape", "--lost", "grape"), "cannot be lost and become home"),
+        (("join", "grape"), "is a member already"),
+        (("leave", "orange"), "order move --to"),
+        (("resume", "--origin", "plum", "--topic-name", "orders", "--partition", "0", "--from", "earliest"), "plum"),
+    ],
+)
+def test_a_change_that_cannot_be_is_refused_and_changes_nothing(
+    words: tuple[str, ...],
+    reason: str,
+    calm: Clusters,
+) -> None:
+    order = calm(3)
+    order.start()
+    order.produce(10)
+    order.settle()
+    with pytest.raises(ApplianceError, match=reason):
+        operator(order).run("order", *words)
+    assert order.homes() == {"orange"}
+
+
+def test_a_dry_run_says_what_it_would_do_and_does_not(
+    calm: Clusters,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    order = calm(3)
+    order.start()
+    order.produce(10)
+    assert operator(order).run("order", "move", "--to", "grape", "--dry-run") == 0
+    assert "would move" in capsys.readouterr().out
+    order.go_on(5)
+    assert order.homes() == {"orange"}
+
+
+def test_a_home_that_does_not_answer_is_moved_by_the_operators_word_alone(calm: Clusters) -> None:
+    order = calm(2)
+    order.start()
+    order.produce(20)
+    order.settle()
+    order.world.kill("orange")
+    order.world.cut("grape", "orange")
+    with pytest.raises(ApplianceError, match="--lost orange"):
+        operator(order, "grape").run("order", "move", "--to", "grape")
+    assert operator(order, "grape").run("order", "move", "--to", "grape", "--lost", "orange", "--yes") == 0
+    order.world.mend()
+    order.world.start("orange")
+    order.produce(20)
+    order.settle()
+    assert order.homes() == {"grape"}
+
+
+def test_a_cluster_leaves_and_joins_again_by_commands(calm: Clusters) -> None:
+    order = calm(4)
+    order.start()
+    order.produce(20)
+    assert operator(order).run("order", "leave", "melon") == 0
+    order.produce(20)
+    order.settle()  # as a guest it still gets all
+    assert operator(order).run("order", "join", "melon") == 0
+    assert {len(members) for members in order.memberships()} == {4}
+    order.settle()
