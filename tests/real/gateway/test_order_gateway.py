@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
+from pathlib import Path
 
 import pytest
 from dnslib import RCODE
@@ -17,7 +18,8 @@ from appliance.settings.target import Target
 from tests.support.both_gateways import ReadyLines, page, port_in, running, status_when
 from tests.support.dns import addresses, answer, resolve, scripted_server
 from tests.support.exposition import samples
-from tests.support.order import order
+from tests.support.gateway import gateway_process
+from tests.support.order import ORDER, order
 from tests.support.patience import PATIENCE
 from tests.support.tunnel import target_server
 
@@ -42,9 +44,9 @@ class Order:
     resolver: Target
     ready: ReadyLines
 
-    def settings(self, cluster: str, **changes: str) -> OrderSettings:
-        """The settings of the VM beside a cluster."""
-        variables = {
+    def variables(self, cluster: str) -> dict[str, str]:
+        """What the setenv.sh of the VM beside a cluster has beyond ``ORDER``."""
+        return {
             "GLOBAL_CLUSTERS": ",".join(f"{name}@{address}" for name, address in OWN.items()),
             "GLOBAL_CLUSTER": cluster,
             **{f"{name.upper()}_BROKER_SERVERS": f"{host(name)}:{port}" for name, port in self.brokers.items()},
@@ -56,7 +58,10 @@ class Order:
             "TUNNEL_STATUS_LISTEN": "127.0.0.1:0",
             "TUNNEL_ENDPOINT_NETWORK": NETWORKS[cluster],
         }
-        settings = order(TUNNEL_ENDS | Role.REPLICATOR, **variables | changes)
+
+    def settings(self, cluster: str, **changes: str) -> OrderSettings:
+        """The settings of that VM."""
+        settings = order(TUNNEL_ENDS | Role.REPLICATOR, **self.variables(cluster) | changes)
         return replace(settings, dns=replace(settings.dns, listen=Target("127.0.0.1", 0)))
 
     @contextlib.asynccontextmanager
@@ -205,3 +210,16 @@ async def test_the_brokers_of_each_cluster_are_polled_by_its_own_way(
     assert asked == {"orange", "lemon"}
     assert both["clusters"]["lemon"]["near"]["brokers"]["fault"] == "unreachable"
     assert "no broker of the lemon cluster answers" in both["clusters"]["lemon"]["near"]["brokers"]["cause"]
+
+
+async def test_the_two_commands_of_a_link_serve_an_order_that_their_file_describes(
+    vms: Order, tmp_path: Path, unused_tcp_port_factory: Callable[[], int]
+) -> None:
+    shim = unused_tcp_port_factory()
+    async with contextlib.AsyncExitStack() as stack:
+        for name in ("orange", "lemon"):
+            await stack.enter_async_context(gateway_process("source", ORDER | vms.variables(name), tmp_path))
+        own = ORDER | vms.variables("grape") | {"DNS_LISTEN": f"127.0.0.1:{shim}"}
+        process = await stack.enter_async_context(gateway_process("destination", own, tmp_path))
+        await process.wait_for_line("files confined", PATIENCE)
+        assert [await vms.ask(shim, name) for name in ("orange", "lemon")] == ["orange", "lemon"]
