@@ -16,6 +16,7 @@ _PAGES = {
     "TUNNEL_STATUS_LISTEN": "the tunnel's end (/metrics):",
     "CONTROL_CENTER_LISTEN": "the control center, for a browser:",
 }
+_ORDER_PAGES = _PAGES | {"CONSOLE_LISTEN": "the order (/status, /metrics):"}
 
 
 def heading(settings: Settings, machine: Side) -> str:
@@ -62,7 +63,8 @@ def _row(rule: Rule, machine: str) -> tuple[str, ...]:
 def what_next(compose: str, prepared: Preparation, other: tuple[str, str], notes: Sequence[str]) -> str:
     """The next command, the pages of the link, the task on the ``other`` VM, and missing programs."""
     tls = bool(prepared.settings.control_center.files)
-    pages = [(_PAGES[one.variable], _call(one, tls)) for one in prepared.port_mappings if one.variable in _PAGES]
+    titles = _ORDER_PAGES if prepared.settings.source.member else _PAGES
+    pages = [(titles[one.variable], _call(one, tls)) for one in prepared.port_mappings if one.variable in titles]
     units = [
         (
             "once, so that a reboot starts it too" + (", if this user may use Docker then:" if notes else ":"),

@@ -7,7 +7,6 @@ from appliance.settings.role import Role
 from appliance.settings.values import Settings
 from deploy.render import limits
 from deploy.render.container import (
-    LEAVE_A_LOST_NETWORK,
     LINKS_DIRECTORY,
     SERVICES,
     Service,
@@ -50,7 +49,7 @@ _HEALTHCHECKS: dict[str, str] = {
     "gateway": healthcheck(STATUS_PORT),
     "replicator": healthcheck_in_shared_network(CONSOLE_PORT),
     "control-center": healthcheck_in_shared_network(CONTROL_CENTER_PORT),
-    "order": LEAVE_A_LOST_NETWORK,
+    "order": healthcheck_in_shared_network(CONSOLE_PORT),
 }
 
 

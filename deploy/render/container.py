@@ -114,8 +114,7 @@ _ASK = (
     "import http.client; page = http.client.HTTPConnection('127.0.0.1', {port}, timeout=5); "
     "page.request('GET', '/health'); page.getresponse()"
 )
-LEAVE_A_LOST_NETWORK = "import os; 'eth0' in os.listdir('/sys/class/net') or os.kill(1, 15)"
-"""End the container if it is in a network namespace that is lost."""
+_LEAVE_A_LOST_NETWORK = "import os; 'eth0' in os.listdir('/sys/class/net') or os.kill(1, 15); "
 
 
 def healthcheck(port: int) -> str:
@@ -135,4 +134,4 @@ def healthcheck_in_shared_network(port: int) -> str:
     When the other container restarts, it gets a new namespace, and Docker leaves this container in the old one, where
     only loopback remains. After this container has ended, Docker restarts it in the new namespace.
     """
-    return f"{LEAVE_A_LOST_NETWORK}; {healthcheck(port)}"
+    return _LEAVE_A_LOST_NETWORK + healthcheck(port)

@@ -73,7 +73,7 @@ def port_mappings(environment: Mapping[str, str], settings: Settings, role: Role
             ("TUNNEL_STATUS_LISTEN", tunnel.status, STATUS_PORT),
             ("CONTROL_CENTER_LISTEN", settings.control_center.listen, CONTROL_CENTER_PORT),
         ]
-        for variable, chosen, port in pages[1:2] if in_order else pages:
+        for variable, chosen, port in pages[:2] if in_order else pages:
             mappings.append(_page(variable, environment, chosen, Target(address, port)))
     return tuple(mappings)
 

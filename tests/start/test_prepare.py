@@ -301,16 +301,17 @@ def test_either_script_prepares_a_vm_of_an_order_and_prints_the_rules_of_each_pa
         assert f"{name} VM {address}" in out
     assert out.count(port) >= 12
     assert "on each other VM, with the same settings but GLOBAL_CLUSTER:" in out
+    assert re.search(r"the order \(/status, /metrics\): +curl http://127\.[0-9.]+:8080/health", out)
 
     code, again, err = order.run(DESTINATION)
-    assert (code, err, order.files()) == (0, "", files)
+    assert (code, order.files()) == (0, files), err
     assert "Files: nothing has changed" in again
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_an_orders_rules_are_printed_for_each_firewall(order: Link, form: str) -> None:
     code, out, err = order.run(DESTINATION, "--firewall", form)
-    assert (code, err) == (0, "")
+    assert code == 0, err
     assert all(address in out for name, address in ADDRESSES.items() if name != "us-east.1")
 
 
