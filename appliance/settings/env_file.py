@@ -57,6 +57,15 @@ def _read(path: Path, role: Role, process: Mapping[str, str], parse: Callable[[M
     return settings
 
 
+def describes_order(path: Path, process: Mapping[str, str]) -> bool:
+    """True if the file and the environment are those of an order; faults are left to who reads them."""
+    try:
+        lines = list(read_lines(_text(path)))
+    except SettingsError:
+        lines = []
+    return bool(members_in(_merged(_values(lines), process)))
+
+
 def load(path: Path, process: Mapping[str, str]) -> dict[str, str]:
     """The variables of the file ``path``, overruled by those that the process has; files with secrets are unread."""
     lines = list(read_lines(_text(path)))

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance.errors import SettingsError
-from appliance.settings.env_file import load, read_either
+from appliance.settings.env_file import describes_order, load, read_either
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
-from appliance.settings.variables import members_in
 from deploy.prepare.checks import container_faults, port_conflicts
 from deploy.prepare.vm import container_user, resolver
 from deploy.render.compose import ORDER_VM, RenderedFile, rendered
@@ -31,8 +30,8 @@ class Preparation:
 
 def prepare(folder: Path, env_file: Path, role: Role, process: Mapping[str, str]) -> Preparation:
     """Check everything, and render the files without writing them."""
-    environment = load(env_file, process)
     settings, role = read(env_file, role, process)
+    environment = load(env_file, process)
     user, group = container_user()
     vm = Vm(user, group, os.cpu_count() or 1, folder.resolve(), resolver(), _salt(folder, role))
     ports = port_mappings(environment, settings, role)
@@ -44,7 +43,7 @@ def prepare(folder: Path, env_file: Path, role: Role, process: Mapping[str, str]
 
 def read(env_file: Path, role: Role, process: Mapping[str, str]) -> tuple[Settings, Role]:
     """The settings of the VM, and its role: a VM of an order has but one, whichever is asked for."""
-    role = ORDER_VM if members_in(load(env_file, process)) else role
+    role = ORDER_VM if describes_order(env_file, process) else role
     return read_either(env_file, role, process), role
 
 

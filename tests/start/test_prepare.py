@@ -320,3 +320,15 @@ def test_an_order_without_a_tunnel_has_nothing_to_prepare(order: Link) -> None:
     code, _, err = order.run(DESTINATION)
     assert code == 2
     assert "GLOBAL_ROUTE=direct: expected tunnel here; without a tunnel start bin/appliance order run" in err
+
+
+def test_case_1201_all_faults_of_a_file_are_told_at_once_whichever_it_describes(link: Link, order: Link) -> None:
+    # The first line with a fault hid the faults of the values, and a missing file what makes it.
+    for prepared, broken in ((link, "SOURCE_BROKER_SERVERS"), (order, "ORANGE_BROKER_SERVERS")):
+        prepared.set(**{broken: "nowhere"})
+        file = prepared.folder / "setenv.sh"
+        file.write_text(f"{file.read_text()}export LANES=$FOUR\n")
+        code, _, err = prepared.run(SOURCE)
+        assert code == 2
+        assert f"{broken}=nowhere: expected host:port" in err
+        assert "LANES" in err
