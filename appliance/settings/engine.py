@@ -37,7 +37,7 @@ class EngineSettings:
         "Reaction to a source that no longer holds the next record: stop, or record the gap and go on."
     )
     lanes: int = variable("LANES", whole(0, 1000), "0").purpose(
-        "Lanes (transactional ids that copy in parallel) of a new link; 0: one for each task."
+        "Lanes (transactional ids that copy in parallel) of a new link or order; 0: one for each task, in an order 1."
     )
     tasks: int = variable("TASKS", whole(0, 1000), "0").purpose(
         "Number of Spark tasks; 0: one for each core of this host."

@@ -65,6 +65,7 @@ class Ordered:
             "DNS_LISTEN": str(self.shims.get(own, "127.0.0.1:5300")),
             "LANES": str(LANES),
             "DISCOVERY_SECONDS": "0.5",
+            "CONSOLE_LISTEN": f"127.0.0.{21 + [*self.clusters].index(own)}:8088",
         }
         for name, cluster in self.clusters.items():
             brokers = [self.lines[own, own].listen] if name == own else cluster.vpc_targets

@@ -1,7 +1,8 @@
 """Faults at random on clusters with one order, for as long as wanted; then all is well again, and is judged.
 
 ``python -m tests.support.order_storm --clusters 3 --minutes 10 --seed 1`` runs it by hand. Processes are killed and
-stopped, the lines between them and other clusters are cut or fall silent, brokers are killed, and the home moves.
+stopped, the lines between them and other clusters are cut or fall silent, brokers are killed, and the home moves: by
+an operator's command, or because a cluster stands for it at once.
 """
 
 import argparse
@@ -23,12 +24,13 @@ import psutil
 
 from testbed.process import OwnedProcess
 from tests.faults.supervised import Supervised
+from tests.support.commands import answer
 from tests.support.order_chains import Chains
 from tests.support.order_clusters import Ordered, ordered, settled, until
 
 _TOPIC, _PARTITIONS = "orders-storm", 2
 _CHECK_EVERY = 20.0
-_FAULTS = {"kill": 5, "pause": 3, "cut": 4, "silence": 3, "broker": 1, "move": 3}
+_FAULTS = {"kill": 5, "pause": 3, "cut": 4, "silence": 3, "broker": 1, "stand": 2, "move": 2}
 """The faults, with how often each comes among so many."""
 
 
@@ -95,6 +97,10 @@ class Storm:
             await asyncio.sleep(lasting)
             line.heal()
         elif kind == "move":
+            words = "--to", other, "--yes", "--wait", "10"
+            code, text = await answer("order", self.clusters.settings(own), "move", *words)
+            self.say("moved" if code == 0 else "not moved", text.strip())
+        elif kind == "stand":
             with contextlib.suppress(ProcessLookupError):
                 os.kill(beside.process.pid, signal.SIGUSR1)
         elif not self._dead:

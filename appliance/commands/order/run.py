@@ -34,8 +34,8 @@ from appliance.settings.role import Role
 
 log = logging.getLogger("appliance.replicator")
 
-_LANES = 4
-"""Lanes of a new order with LANES=0."""
+_LANES = 1
+"""Lanes of a new order with LANES=0: a process is one thread, and each lane has transactions of its own."""
 
 
 def order_of(settings: OrderSettings) -> Order:

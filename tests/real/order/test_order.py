@@ -24,6 +24,7 @@ from appliance.settings.role import Role
 from testbed.cluster import Cluster
 from testbed.process import OwnedProcess
 from tests.conftest import plain
+from tests.support.commands import answer
 from tests.support.order_chains import Chains
 from tests.support.order_clusters import Ordered, settled, until
 from tests.support.patience import PATIENCE
@@ -99,6 +100,18 @@ async def test_the_home_moves_while_records_come(three: Ordered) -> None:
                 await shown(chains, 50, *three.clusters)
                 beside[name].stand()
                 await until(partial(is_home, beside[name]))
+            await shown(chains, 50, *three.clusters)
+        await settled(chains, *three.clusters)
+
+
+async def test_the_home_moves_by_command_while_records_come(three: Ordered) -> None:
+    three.make_topic("orders-by-command", 2)
+    async with three.processes(), three.followed("orders-by-command", 2) as chains:
+        with three.written("orders-by-command", 2, seed=8):
+            for at, name in (("orange", "lemon"), ("grape", "orange")):
+                await shown(chains, 50, *three.clusters)
+                code, text = await answer("order", three.settings(at), "move", "--to", name, "--yes")
+                assert (code, f"of {name}" in text) == (0, True), text
             await shown(chains, 50, *three.clusters)
         await settled(chains, *three.clusters)
 

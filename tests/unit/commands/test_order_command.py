@@ -12,7 +12,7 @@ def test_the_arguments_of_kdsync_make_an_order_of_that_topic_alone() -> None:
     assert {str(each.own.settings.bootstrap[0]) for each in tried} == {"one:9092", "two:9092"}
     orders = [order_of(each) for each in tried]
     assert orders[0].clusters == orders[1].clusters == ("cluster-1", "cluster-2")
-    assert {(order.home, order.lanes) for order in orders} == {("cluster-1", 4)}
+    assert {(order.home, order.lanes) for order in orders} == {("cluster-1", 1)}
     naming = orders[0].naming
     assert [naming.copies(topic, internal=False) for topic in ("a.b", "axb")] == [True, False]
 
