@@ -36,8 +36,8 @@ class FollowedLog:
     failure: ApplianceError | None = None
     read_at: float = float("-inf")
     """The time of the last answer, in seconds of the event loop."""
-    is_unread: bool = True
-    """Nothing was heard of it yet, not even that it cannot be read."""
+    is_known: bool = False
+    """It was read to its end once, or is not there."""
     _pending: list[Record] = field(init=False, default_factory=list)
     _log: CompactedLog = field(init=False)
 
@@ -65,6 +65,8 @@ class FollowedLog:
         if topic is None or topic.id != log.topic_id:
             self._forget()
             log.topic_id, log.progress.read_to = (topic.id if topic else None), -1
+            self.is_known = topic is None
+            self.told()
         if topic is None or metadata.leader(*self.partition) < 0:
             raise BrokerBusy(f"{self.partition} is not there yet", "LEADER_NOT_AVAILABLE")
         if self.from_end and log.progress.read_to < 0:
@@ -76,12 +78,13 @@ class FollowedLog:
             if await log.follow(metadata, self.purpose, _WAIT) and self._pending:
                 self.take([*self._pending])
                 self._pending.clear()  # not earlier: what is refused is met again
+            self.is_known = self.is_known or not self._pending
             self.read_at = loop_seconds()
             self._tell(None)
 
     def _tell(self, failure: ApplianceError | None) -> None:
-        changed = self.is_unread or (failure is None) != (self.failure is None)
-        self.failure, self.is_unread = failure, False
+        changed = (failure is None) != (self.failure is None)
+        self.failure = failure
         if changed:
             self.told()
 

@@ -171,7 +171,7 @@ class OrderedPartition:
             peer
             for peer in self.peers.values()
             if peer.failure is None and peer.record(self.key).rank > record.rank and peer.checkpoint.promise is not None
-            if peer.checkpoint.promise.epoch <= promise.epoch
+            if peer.checkpoint.promise.epoch <= promise.epoch and peer.record(self.key).is_final(promise.epoch)
         ]
         if self.avoided.issuperset(peer.id for peer in ahead):
             self.avoided.clear()
@@ -197,7 +197,8 @@ class OrderedPartition:
         winner = best(records)
         theirs = records[winner]
         opened = theirs.length(winner)
-        if record.rank < max(each.record.rank for each in facts.values()):
+        final = (each.record.rank for each in facts.values() if each.record.is_final(promise.epoch))
+        if record.rank < max(final, default=0):
             return None  # the catch-up brings it
         if record.rank > opened:
             raise PartitionStopped(diverged(self.key, record.rank, opened))

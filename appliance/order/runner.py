@@ -10,16 +10,17 @@ from typing import NamedTuple
 from appliance.clock import loop_seconds, now_ms
 from appliance.engine.model.chunk import Spacing
 from appliance.engine.problem_log import ProblemLog
-from appliance.errors import ApplianceError, Fenced, PartitionStopped, raise_first
+from appliance.errors import ApplianceError, CopyRefused, Fenced, PartitionStopped, raise_first
 from appliance.kafka.client.configs import write_limits
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.order import Epoch, Members, Origin, Place, Promise
 from appliance.link.model.states import LaneState
+from appliance.link.model.stops import SETTINGS
 from appliance.order.catch_up import catch_up
 from appliance.order.lane import OrderLane
 from appliance.order.model.beats import LaneBeat, Watch, Wish, is_working, reached
 from appliance.order.model.changes import Change
-from appliance.order.model.elections import GATE, accepted, first_promise, next_epoch, promise
+from appliance.order.model.elections import GATE, accepted, first_promise, may_be_first, next_epoch, promise
 from appliance.order.partition import Learned, OrderedPartition
 from appliance.order.peers import Peer
 
@@ -36,6 +37,10 @@ _RETRY, _CHECK_AGAIN = 0.5, 5.0
 
 _LOOK_SECONDS = 5.0
 """Interval of looks for other leaders of the logs, in seconds."""
+
+
+_REFUSED_SECONDS = 60.0
+"""Time after which a refused record is tried again: the log's settings may allow it by then."""
 
 
 class Candidacy(NamedTuple):
@@ -76,12 +81,15 @@ class OrderRunner:
     _yields: bool = field(init=False, default=False)
     _goes_alone: bool = field(init=False, default=False)
     """By the operator's word."""
+    _was_alone: bool = field(init=False, default=False)
     _committed: float = field(init=False, default_factory=loop_seconds)
     _advanced: float = field(init=False, default_factory=loop_seconds)
     _state: object = field(init=False, default=None)
     is_placed: bool = field(init=False, default=False)
     """All partitions were added that there were at first."""
     _looked: float = field(init=False, default=0.0)
+    _refused: dict[Partition, float] = field(init=False, default_factory=dict)
+    """The partitions with a record that a log has refused, and when it is tried again."""
     _unchecked: dict[Partition, float] = field(init=False, default_factory=dict)
     """The partitions whose logs must be checked before they are written, and when."""
     _lessons: dict[Partition, asyncio.Task[None]] = field(init=False, default_factory=dict)
@@ -200,8 +208,18 @@ class OrderRunner:
         except Fenced as error:
             if (taken := await self._taken_by(error)) is not None:
                 raise taken from error
+        except CopyRefused as error:
+            self._refuse(error)
         except ApplianceError as error:
             await self._tell_and_back_off(error, stopping)
+
+    def _refuse(self, error: CopyRefused) -> None:
+        """Stop the partition whose log does not take a record; the others go on."""
+        for key, each in self.partitions.items():
+            if error.partition in self.lane.logs_of(key):
+                remedy = f"; {SETTINGS[error.code]} of {error.partition[0]}" if error.code in SETTINGS else ""
+                each.stop(PartitionStopped(f"{key}: {error}{remedy}"))
+                self._refused[key] = loop_seconds() + _REFUSED_SECONDS
 
     async def _gather(self, until: float, stopping: asyncio.Event) -> None:
         """Collect a trickle of records for a moment, rather than commit it record by record."""
@@ -211,11 +229,12 @@ class OrderRunner:
                     await stopping.wait()
 
     async def _start(self) -> None:
-        for partition in self.partitions.values():
+        self._refused = {key: due for key, due in self._refused.items() if due > loop_seconds()}
+        for key, partition in self.partitions.items():
             partition.restart()
-            partition.failure = None
+            partition.failure = partition.failure if key in self._refused else None
         await self.lane.start()
-        self._unchecked = dict.fromkeys(self.partitions, 0.0)
+        self._unchecked = dict.fromkeys(self.partitions, 0.0) | self._refused
 
     async def _check_logs(self) -> None:
         """Check the logs of partitions before they are written (invariants H and J); others do not wait for them."""
@@ -269,9 +288,8 @@ class OrderRunner:
         partitions = [each for each in self.partitions.values() if each.failure or each.key not in self._unchecked]
         changes = [change for each in partitions if (change := each.next_change()) is not None]
         records = {change.partition: change.record for change in changes}
-        everywhere = own.named != (own.members,) and all(
-            records.get(key, self.lane.record(key)).accepted == own.epoch for key in self.partitions
-        )
+        accepted_last = {**self.lane.checkpoint.orders, **records}.values()
+        everywhere = own.named != (own.members,) and all(each.accepted == own.epoch for each in accepted_last)
         if changes or now - self._committed >= _IDLE_MARK:  # a lane that commits nothing is taken for dead
             await self._commit(changes, accepted(own) if everywhere else None if changes else own)
             self._note_progress(own)
@@ -298,6 +316,9 @@ class OrderRunner:
         state = [(each.record.accepted, each.record.rank) for each in working]
         if state != self._state or all(each.record.accepted == own.epoch for each in working):
             self._state, self._advanced = state, loop_seconds()
+        is_alone = any(each.record.alone for each in working)
+        self._goes_alone = self._goes_alone and (is_alone or not self._was_alone)  # the word holds once
+        self._was_alone = is_alone
         before, yielding = self._yields, self._yielding
         self._yields = yielding is not None and all(each.has_handed_over(own, yielding.target) for each in working)
         if self._yields and not before:
@@ -314,8 +335,10 @@ class OrderRunner:
             self._candidacy = None
             return promise(own, newest, now_ms())
         if own is None:
-            is_first = newest is None and self.first and not any(each.log.is_unread for each in self.peers.values())
-            return first_promise(Epoch(1, self.own), self.first, now_ms()) if is_first and self.first else None
+            known = [name for name, each in self.peers.items() if each.log.is_known]
+            if newest is not None or self.first is None or not may_be_first(self.own, known, self.first):
+                return None
+            return first_promise(Epoch(1, self.own), self.first, now_ms())
         if self._candidacy is None and self.watch.stands(own, now, random.random()):
             self._candidacy = Candidacy(own.members)
         if self._candidacy is None:

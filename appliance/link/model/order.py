@@ -174,6 +174,13 @@ class OrderRecord:
     hidden_id: UUID = NOWHERE
     stopped: str = ""
 
+    def is_final(self, epoch: Epoch) -> bool:
+        """True if what its T-global shows is in the order for ever, for whoever has promised this epoch.
+
+        A home that was alone in an older one may have shown what the operator has declared lost.
+        """
+        return not self.stopped and (not self.alone or self.accepted == epoch)
+
     @property
     def hidden_end(self) -> CopyEnd | None:
         """The end of its hidden log, whichever epoch that was of."""

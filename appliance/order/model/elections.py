@@ -31,6 +31,16 @@ def first_promise(epoch: Epoch, members: Members, now: int) -> Promise:
     return Promise(epoch, members, (members,), now)
 
 
+def may_be_first(own: str, known: Collection[str], members: Members) -> bool:
+    """True if no epoch was ever opened, as these clusters, which are read, know of none: nor has ``own`` by itself.
+
+    Any enough promises of an earlier epoch, without that of ``own``, which may have lost it, would be one of theirs.
+    """
+    others = {*members} - {own}
+    votes = max(len(members) - GATE + 1, len(members) // 2 + 1)
+    return len(others.intersection(known)) >= len(others) - votes + 2
+
+
 def promise(before: Promise | None, newer: Promise, now: int) -> Promise:
     """The promise of a newer epoch: it names what was named before, too."""
     named = (before.named if before else ()) + (newer.members,)
