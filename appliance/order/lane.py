@@ -13,7 +13,7 @@ from appliance.kafka.protocol.metadata import Partition, is_another
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.kafka.records.records import Record
 from appliance.link.client.writer import Begins
-from appliance.link.model.checkpoint_records import encode_position
+from appliance.link.model.checkpoint_records import encode_gap, encode_position
 from appliance.link.model.offset_records import encode_segment
 from appliance.link.model.order import OrderRecord, Promise
 from appliance.link.model.order_records import encode_order, encode_promise, encode_sequence_mark
@@ -107,11 +107,14 @@ class OrderLane(OwnedLane):
                     placed = replace(change, record=record)
                     after.update(positions_after(placed, self.checkpoint.positions, begin, record.end))
             grown = self._maps.grow(self.checkpoint.positions, after, keeps_segments=True)
-            return self._records(orders, grown, promise, now)
+            gaps = [encode_gap(gap, now) for change in changes for gap in change.gaps]
+            return self._records(orders, grown, promise, gaps, now)
 
         await self.write(self._rounds(changes, now), own_records)
         self._maps.note_commit(grown)
         self.checkpoint.orders.update(orders)
+        for gap in [gap for change in changes for gap in change.gaps]:
+            self.checkpoint.add(gap)
         self.checkpoint.positions.update({replica.source: position for replica, position in grown.positions.items()})
         if promise is not None:
             self.checkpoint.promise = promise
@@ -146,9 +149,14 @@ class OrderLane(OwnedLane):
         return CopyEnd(ends[log], self.writer.metadata.leader_epoch(*log), producer.id, producer.epoch)
 
     def _records(
-        self, orders: Mapping[Partition, OrderRecord], grown: MapUpdate, promise: Promise | None, now: int
+        self,
+        orders: Mapping[Partition, OrderRecord],
+        grown: MapUpdate,
+        promise: Promise | None,
+        gaps: Sequence[Record],
+        now: int,
     ) -> dict[Partition, list[Record]]:
-        records = [encode_promise(self.index, promise, now)] if promise is not None else []
+        records = [*gaps, encode_promise(self.index, promise, now)] if promise is not None else [*gaps]
         records += [encode_order(partition, record, now) for partition, record in orders.items()]
         records += [encode_position(each.source, position, now) for each, position in grown.positions.items()]
         segments = [encode_segment(partition, segment, now) for partition, segment in grown.segments]

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from appliance.clock import loop_seconds
+from appliance.clock import loop_seconds, now_ms
 from appliance.engine.model.chunk import Chunk
 from appliance.engine.problem_log import ProblemLog
 from appliance.engine.read.buffer import Limits, ReadyQueue
@@ -16,6 +16,7 @@ from appliance.engine.read.source_reader import SourceReader
 from appliance.errors import ApplianceError, GapFound, PartitionStopped
 from appliance.kafka.protocol.metadata import Partition, is_another
 from appliance.kafka.records.outgoing import UNLIMITED
+from appliance.link.model.checkpoint import Gap
 from appliance.link.model.order import (
     Epoch,
     HiddenLog,
@@ -85,6 +86,8 @@ class OrderedPartition:
     commit_bytes: int
     single: bool = False
     """True if it has the records of all partitions of T."""
+    records_gaps: bool = False
+    """True if an origin that has lost records before they were taken goes on after them, and the gap is recorded."""
     replicas: tuple[Replica, ...] = ()
     hidden_logs: Mapping[str, Replica] = field(default_factory=dict)
     """The hidden log of each cluster that has one, as what is read."""
@@ -98,6 +101,7 @@ class OrderedPartition:
     may_go_alone: bool = False
     """True if the home shows what nobody else has once all others are silent for long."""
     _resumed: dict[Origin, Place] = field(init=False, default_factory=dict)
+    _gaps: list[Gap] = field(init=False, default_factory=list)
     _bound: int = field(init=False, default=-1)
     _bound_since: float = field(init=False, default=0.0)
     """The rank that others have acknowledged, and since when, or since when they had all."""
@@ -118,6 +122,8 @@ class OrderedPartition:
         self._stop_taking()
         self._unfollow()
         self.learned = None
+        self._resumed.clear()
+        self._gaps.clear()
         self._bound = -1
 
     @property
@@ -399,10 +405,15 @@ class OrderedPartition:
         for replica, reason in self._arrivals.take_stops():
             reader, origin = self.readers[replica.cluster], Origin(replica.cluster, replica.partition)
             reader.forget([replica])
-            if isinstance(reason, GapFound) and reason.next >= 0 and hidden and origin not in hidden.vector:
-                reader.read(replica, reason.next, reason.leader_epoch, self._arrivals, Limits(self.limit))
-            else:
-                self.problems.tell(replica.name, reason)
+            place = reason.next if isinstance(reason, GapFound) else -1
+            if isinstance(reason, GapFound) and place >= 0 and hidden and origin not in hidden.vector:
+                reader.read(replica, place, reason.leader_epoch, self._arrivals, Limits(self.limit))
+                continue
+            self.problems.tell(replica.name, reason)
+            if isinstance(reason, GapFound) and place >= 0 and self.records_gaps:
+                ids = origin.of(self.key.topic), replica.source_id
+                self._gaps.append(Gap(*ids, reason.first, place, reason.cause, now_ms()))
+                self.resume(origin, Place(replica.source_id, place, reason.leader_epoch))
 
     def resume(self, origin: Origin, place: Place) -> None:
         """Take the records of an origin from a place on; those before it are left out."""
@@ -415,7 +426,8 @@ class OrderedPartition:
                 self.readers[replica.cluster].forget([replica])
             self._places.pop(origin, None)
         vector, self._resumed = {**hidden.vector, **self._resumed}, {}
-        return Change(self.key, replace(record, hidden=replace(hidden, vector=vector)))
+        gaps, self._gaps = self._gaps, []
+        return Change(self.key, replace(record, hidden=replace(hidden, vector=vector)), gaps=gaps)
 
     def _stop_taking(self) -> None:
         for replica in self._reading.values():

@@ -55,6 +55,7 @@ class Order:
     lanes: int
     single: bool = False
     alone: bool = True
+    records_gaps: bool = False
     replication_factor: int = -1
     commit_bytes: int = 2**24
     commit_interval: float = 0.025
@@ -280,7 +281,7 @@ class OrderProcess:
 
     def _partition(self, runner: OrderRunner, key: Partition) -> OrderedPartition:
         size = self.order.commit_bytes
-        further = runner.problems, runner.wake, size, self.order.single
+        further = runner.problems, runner.wake, size, self.order.single, self.order.records_gaps
         return OrderedPartition(key, self.own, runner.lane, runner.peers, self._readers, *further)
 
     def _origins(self, key: Partition) -> Sequence[Replica]:

@@ -1,6 +1,7 @@
 """Commands that change an order, run on simulated clusters as an operator runs them."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -93,3 +94,34 @@ def test_a_cluster_leaves_and_joins_again_by_commands(calm: Clusters) -> None:
     assert operator(order).run("order", "join", "melon") == 0
     assert {len(members) for members in order.memberships()} == {4}
     order.settle()
+
+
+@pytest.mark.parametrize("records_gaps", [False, True])
+def test_an_origin_that_retention_has_overtaken_stops_alone_or_goes_on_with_an_entry_in_the_ledger(
+    records_gaps: bool,
+    calm: Clusters,
+) -> None:
+    order = calm(3)
+    order.world.order = replace(order.world.order, records_gaps=records_gaps)
+    order.start()
+    order.produce(10)
+    order.settle()
+    for pair in (("orange", "lemon"), ("grape", "lemon")):
+        order.world.cut(*pair)  # the home takes nothing of lemon
+    order.produce(20, "lemon")
+    order.world.decide_all()
+    log = order.world.brokers["lemon"].topics["orders"].logs[0]
+    log.delete_before(log.end - 2)
+    order.world.mend()
+    order.produce(20, "orange", "grape")
+    order.go_on(5)
+    (runner,) = order.world.beside["orange"].process.runners
+    before, faults = order.shown("grape"), str(order.faults()["orange"])
+    assert "deleted at the source" in faults
+    assert bool(runner.lane.checkpoint.gaps) == records_gaps
+    order.produce(5, "lemon")
+    order.world.decide_all()
+    if not records_gaps:
+        words = ("--origin", "lemon", "--topic-name", "orders", "--partition", "0", "--from", "earliest", "--yes")
+        assert operator(order).run("order", "resume", *words) == 0
+    order.until(lambda: order.shown("grape") > before, 20)

@@ -28,6 +28,7 @@ from appliance.order.process import Order, OrderProcess
 from appliance.runtime import log as logs
 from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Command
+from appliance.settings.engine import OnGap
 from appliance.settings.env_file import read_order
 from appliance.settings.order import OrderSettings, parse_order
 from appliance.settings.role import Role
@@ -48,6 +49,7 @@ def order_of(settings: OrderSettings) -> Order:
         engine.lanes or _LANES,
         single=settings.partitions == 1,
         alone=settings.alone,
+        records_gaps=engine.on_gap is OnGap.RECORD,
         replication_factor=settings.topics.replication_factor,
         commit_bytes=engine.commit_bytes,
         commit_interval=engine.commit_interval,

@@ -8,6 +8,7 @@ from appliance.engine.model.map_growth import interleaved_tail
 from appliance.grouping import grouped
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.outgoing import Outgoing
+from appliance.link.model.checkpoint import Gap
 from appliance.link.model.order import OrderRecord, Origin, Place, Run, SequenceMark, Vector
 from appliance.link.model.position import CopyEnd, Position
 from appliance.link.model.replicas import Replica
@@ -42,12 +43,16 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The outcome of a transaction for one partition of T: its ``record`` after it, but for the ends of both logs."""
+    """The outcome of a transaction for one partition of T: its ``record`` after it, but for the ends of both logs.
+
+    ``gaps`` are records of origins that will never be in the order (invariant F).
+    """
 
     partition: Partition
     record: OrderRecord
     shown: Sequence[Shown] = ()
     taken: Sequence[Taken] = ()
+    gaps: Sequence[Gap] = ()
 
     @property
     def bytes(self) -> int:

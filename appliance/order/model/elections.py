@@ -86,6 +86,6 @@ def acknowledged(own: Promise, cluster: str, facts: Mapping[str, Facts]) -> int:
         each.record.rank
         for member, each in facts.items()
         if member != cluster and member in own.members and each.promise and each.promise.epoch == own.epoch
-        if each.record.accepted == own.epoch
+        if each.record.accepted == own.epoch and not each.record.stopped
     ]
     return max(ranks, default=0)
