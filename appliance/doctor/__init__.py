@@ -2,6 +2,7 @@
 
 - ``command``, ``step``, ``diagnosis``: runs the steps in order, and prints the results.
 - ``source_side``, ``destination_side``: the steps of each VM.
+- ``order_side``: the steps of a VM of a total order.
 - ``brokers``: name, TCP, TLS, SASL and API versions of every broker of one cluster.
 - ``tunnel``, ``clock``: the tunnel, the names that SOURCE_BROKER_PATTERN admits, the VM's clock.
 - ``source_topics``, ``destination_rights``: the rights at the source and at the destination, and the table of all.

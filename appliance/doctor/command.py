@@ -6,12 +6,13 @@ import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from appliance.clock import monotonic, utc_now
 from appliance.doctor import destination_side, source_side
 from appliance.doctor.destination_side import DestinationVm
 from appliance.doctor.diagnosis import Diagnosis
+from appliance.doctor.order_side import OrderVm, steps
 from appliance.doctor.source_side import SourceVm
 from appliance.doctor.step import SETTINGS, Result, Step, blocked, failed, passed, run_steps
 from appliance.errors import ApplianceError, SettingsError
@@ -19,7 +20,8 @@ from appliance.output import say_json
 from appliance.runtime import log
 from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Command
-from appliance.settings.env_file import read_settings
+from appliance.settings.env_file import read_order, read_settings
+from appliance.settings.order_values import OrderSettings
 from appliance.settings.role import Role
 from appliance.settings.values import LogFormat, LogSettings, Route, Settings, Side
 from appliance.tables import show
@@ -32,11 +34,18 @@ class _Examined(Protocol):
     async def close(self) -> None: ...
 
 
+_ORDER = "order"
+_Side = Side | Literal["order"]
 _Vm = TypeVar("_Vm", bound=_Examined)
+_Settings = TypeVar("_Settings", bound=Settings)
 
 
 async def run_doctor(
-    side: Side, settings_file: Path, process: Mapping[str, str], as_json: bool, stopping: asyncio.Event
+    side: Side | Literal["order"],
+    settings_file: Path,
+    process: Mapping[str, str],
+    as_json: bool,
+    stopping: asyncio.Event,
 ) -> int:
     """Run the steps and print the diagnosis; the exit code is 0 when no step has failed."""
     log.configure(LogSettings(LogFormat.TEXT, "error"))
@@ -51,10 +60,13 @@ async def run_doctor(
 
 
 async def examine(
-    side: Side, settings_file: Path, process: Mapping[str, str], timeouts: Timeouts | None = None
+    side: _Side, settings_file: Path, process: Mapping[str, str], timeouts: Timeouts | None = None
 ) -> Diagnosis:
     """Try the path from one VM; faults of the settings are the first step's."""
     began, timeouts = utc_now().isoformat(timespec="seconds").replace("+00:00", "Z"), timeouts or Timeouts()
+
+    if not isinstance(side, Side):
+        return Diagnosis(side, began, await _examine_order(settings_file, process, timeouts))
 
     def settings() -> Settings:
         return _settings(side, settings_file, process)
@@ -64,6 +76,18 @@ async def examine(
     else:
         results = await _run(lambda: DestinationVm(settings(), settings_file, timeouts), destination_side.STEPS)
     return Diagnosis(side, began, results)
+
+
+async def _examine_order(settings_file: Path, process: Mapping[str, str], timeouts: Timeouts) -> tuple[Result, ...]:
+    """The results on a VM of a total order, whose steps follow from its clusters."""
+
+    def settings() -> OrderSettings:
+        return _of_route(read_order, settings_file, process)
+
+    own: tuple[Step[OrderVm], ...] = ()
+    with contextlib.suppress(SettingsError):
+        own = steps(settings())
+    return await _run(lambda: OrderVm(settings(), settings_file, timeouts), own)
 
 
 async def _run(make: Callable[[], _Vm], steps: Sequence[Step[_Vm]]) -> tuple[Result, ...]:
@@ -83,29 +107,37 @@ def _settings(side: Side, settings_file: Path, process: Mapping[str, str]) -> Se
     """The settings as this VM needs them; the tunnel's only where there is one."""
     if side is Side.SOURCE:
         return read_settings(settings_file, Role.SOURCE, process)
+    return _of_route(read_settings, settings_file, process)
+
+
+def _of_route(
+    read: Callable[[Path, Role, Mapping[str, str]], _Settings], file: Path, process: Mapping[str, str]
+) -> _Settings:
     with contextlib.suppress(SettingsError):
-        settings = read_settings(settings_file, Role.REPLICATOR, process)
+        settings = read(file, Role.REPLICATOR, process)
         if settings.route is Route.DIRECT:
             return settings
-    return read_settings(settings_file, Role.DESTINATION | Role.REPLICATOR, process)
+    return read(file, Role.DESTINATION | Role.REPLICATOR, process)
 
 
 def _add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "side",
-        choices=[side.value for side in Side],
-        help="the VM on which it runs; the steps of the destination cover the whole path, through the tunnel",
+        choices=[*(side.value for side in Side), _ORDER],
+        help="the VM on which it runs; the steps of the destination cover the whole path, through the tunnel, those of "
+        "order the paths to all clusters of a total order",
     )
     command.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 
 
 async def _doctor(parsed: argparse.Namespace, stopping: asyncio.Event) -> int:
     """Run without reading settings first: the first step reports their faults."""
-    return await run_doctor(Side(parsed.side), parsed.env_file, os.environ, parsed.json, stopping)
+    side: _Side = "order" if parsed.side == _ORDER else Side(parsed.side)
+    return await run_doctor(side, parsed.env_file, os.environ, parsed.json, stopping)
 
 
 DOCTOR = Command(
-    "Tries the path step by step, from the settings to the last permission, as seen from one of the two VMs, and "
+    "Tries the path step by step, from the settings to the last permission, as seen from one of the VMs, and "
     "names the remedy of a failed step; later steps that need it are not tried. It may run at any time beside the "
     "other commands, and leaves nothing behind. Exit code 0 when the path works, 1 when it does not.",
     _doctor,

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from appliance.doctor.step import Result, Verdict
-from appliance.settings.values import Side
 from appliance.tables import Table, Text, cell, table
 
 _STYLES = {
@@ -21,7 +20,7 @@ _STYLES = {
 class Diagnosis:
     """The results of all steps on one VM; ``began`` is ISO 8601 in UTC."""
 
-    side: Side
+    side: str
     began: str
     results: Sequence[Result]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from appliance.clock import monotonic, utc_now
 from appliance.errors import ApplianceError, PartitionStopped, Unreachable
-from appliance.kafka.client.configs import configs
+from appliance.kafka.client.configs import cleanup_policy
 from appliance.kafka.protocol.metadata import NOWHERE, Partition, is_another
 from appliance.kafka.records.batch import Batch
 from appliance.kafka.records.records import placed, unpack
@@ -137,7 +137,7 @@ class _Partition:
         ours = self._side(cluster, log, Span(start, max(start, end)), str(source))
         theirs = self._side(self.longest, self.log, Span(start_there, max(start_there, end_there)), str(source))
         theirs.reader.choose = _OfOrigin(segments)
-        if "compact" in (await configs(self.order.clusters[cluster], [topic]))[topic].get("cleanup.policy", ""):
+        if "compact" in await cleanup_policy(self.order.clusters[cluster], topic):
             job = Job(self._replica(*source), ours.log, theirs.log, compacted=True)
             return await verify_newest_records(job, ours.reader, theirs.reader, self.deadline, _ignored)
         return await _verified(self._replica(*source), ours, theirs, kept)
