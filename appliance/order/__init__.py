@@ -6,6 +6,7 @@ Comes in: the records of T of all clusters. Goes out, in the own cluster alone: 
 - ``followed_log``: a log of ours in some cluster, followed.
 - ``peers``: the committed facts of the other clusters' lanes, followed.
 - ``pulse``: the beats of all processes, and operators' wishes.
+- ``arrivals``: the records of the origins, as they arrive at home.
 - ``hidden_log``: hidden logs, read in whole transactions.
 - ``lane``: the only writer of a cluster: T-global, hidden log and positions in one transaction.
 - ``partition``: one partition of T: take, show and follow.

@@ -5,33 +5,27 @@ home's hidden log is followed into T-global.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from appliance.clock import loop_seconds, now_ms
-from appliance.engine.model.chunk import Chunk
+from appliance.clock import loop_seconds
 from appliance.engine.problem_log import ProblemLog
-from appliance.engine.read.buffer import Limits, ReadyQueue
 from appliance.engine.read.source_reader import SourceReader
-from appliance.errors import ApplianceError, GapFound, PartitionStopped
-from appliance.kafka.protocol.metadata import Partition, is_another
+from appliance.errors import ApplianceError, PartitionStopped
+from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.outgoing import UNLIMITED
-from appliance.link.model.checkpoint import Gap
 from appliance.link.model.order import (
     Epoch,
     HiddenLog,
     OrderRecord,
-    Origin,
-    Place,
     Promise,
-    Run,
     SequenceMark,
-    Vector,
     merged,
     without_first,
 )
 from appliance.link.model.replicas import Replica
-from appliance.order.hidden_log import HiddenBuffer, HiddenTransaction
+from appliance.order.arrivals import Arrivals
+from appliance.order.hidden_log import HiddenReading, HiddenTransaction
 from appliance.order.lane import OrderLane
 from appliance.order.model.changes import Change, Shown, Taken, places_of, show
 from appliance.order.model.elections import Facts, acknowledged, best, is_elected, voters
@@ -45,19 +39,6 @@ ALONE_SECONDS = 10.0
 
 NEAR = 50_000
 """Records that another cluster may lack when a home that was alone waits for it."""
-
-
-class WakingQueue(ReadyQueue):
-    """A queue that wakes the lane, too."""
-
-    def __init__(self, lane: asyncio.Event) -> None:
-        super().__init__()
-        self._lane = lane
-
-    def set(self) -> None:
-        """There is something to take."""
-        super().set()
-        self._lane.set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,30 +81,21 @@ class OrderedPartition:
     """True while the home takes nothing: it yields to another one."""
     may_go_alone: bool = False
     """True if the home shows what nobody else has once all others are silent for long."""
-    _resumed: dict[Origin, Place] = field(init=False, default_factory=dict)
-    _gaps: list[Gap] = field(init=False, default_factory=list)
     _bound: int = field(init=False, default=-1)
     _bound_since: float = field(init=False, default=0.0)
     """The rank that others have acknowledged, and since when, or since when they had all."""
-    _arrivals: WakingQueue = field(init=False)
-    _places: dict[Origin, Place] = field(init=False, default_factory=dict)
-    """Places past what was taken that have no records before them."""
-    _reading: dict[Origin, Replica] = field(init=False, default_factory=dict)
-    _hidden: HiddenBuffer | None = field(init=False, default=None)
-    _lacks: bool = field(init=False, default=False)
-    """The hidden log begins past what is shown here."""
-    _tail: list[HiddenTransaction] = field(init=False, default_factory=list)
+    arrivals: Arrivals = field(init=False)
+    hidden: HiddenReading = field(init=False)
 
     def __post_init__(self) -> None:
-        self._arrivals = WakingQueue(self.wake)
+        self.arrivals = Arrivals(self.key, self.readers, self.problems, self.wake, self.records_gaps)
+        self.hidden = HiddenReading(self.readers, self.wake, self.commit_bytes)
 
     def restart(self) -> None:
         """Read nothing until the lane has started again."""
-        self._stop_taking()
-        self._unfollow()
+        self.arrivals.restart()
+        self.hidden.stop()
         self.learned = None
-        self._resumed.clear()
-        self._gaps.clear()
         self._bound = -1
 
     @property
@@ -147,11 +119,11 @@ class OrderedPartition:
             return None
         try:
             if promise.epoch.home != self.own:
-                self._stop_taking()
+                self.arrivals.stop()
                 return self._follow(promise)
             if self.record.accepted == promise.epoch:
                 return self._take_and_show(promise)
-            self._stop_taking()
+            self.arrivals.stop()
             return self._learn(promise) or self._open(promise)
         except PartitionStopped as error:
             self.stop(error)
@@ -171,7 +143,7 @@ class OrderedPartition:
         home = self.peers.get(promise.epoch.home)
         if home is None and record.accepted == promise.epoch:
             return None
-        if home is not None and self._hidden is not None and home.failure is None and not self._lacks:
+        if home is not None and self.hidden.is_read and home.failure is None and not self.hidden.lacks:
             return None
         ahead = [
             peer
@@ -210,16 +182,16 @@ class OrderedPartition:
             raise PartitionStopped(diverged(self.key, record.rank, opened))
         hidden, tail = theirs.hidden_tail(winner), list[HiddenTransaction]()
         if hidden is not None and opened > record.rank:
-            self._read_hidden(winner, hidden.epoch, theirs.following)
-            self._tail += (arrived := self._hidden_transactions(UNLIMITED))
-            if not self._tail or self._tail[-1].mark.rank < opened:
+            self.hidden.read(self.hidden_logs.get(winner), hidden.epoch, theirs.following)
+            self.hidden.tail += (arrived := self.hidden.transactions(record.rank, UNLIMITED))
+            if not self.hidden.tail or self.hidden.tail[-1].mark.rank < opened:
                 if arrived:  # there may be more
                     self.wake.set()
                 return None
-            tail = [each for each in self._tail if each.mark.rank > record.rank]  # a catch-up may have shown some
+            tail = [each for each in self.hidden.tail if each.mark.rank > record.rank]  # a catch-up may have shown some
         elif (hidden.digest if hidden else theirs.digest) != record.digest:
             raise PartitionStopped(diverged(self.key, record.rank, opened))
-        self._unfollow()
+        self.hidden.stop()
         shown, rank = [], record.rank
         for each in tail:
             shown.append(self._shown(each, rank, record.digest if rank == record.rank else None))
@@ -238,12 +210,13 @@ class OrderedPartition:
         """Take what has arrived from the origins, and show what another cluster has."""
         record, hidden = self.record, self.record.hidden
         assert hidden is not None
-        self._read_hidden(self.own, promise.epoch, record.following)
-        if self._resumed:
-            return self._resume(record, hidden)
+        self.hidden.read(self.hidden_logs.get(self.own), promise.epoch, record.following)
+        if (resumed := self.arrivals.resumed(hidden.vector)) is not None:
+            vector, gaps = resumed
+            return Change(self.key, replace(record, hidden=replace(hidden, vector=vector)), gaps=gaps)
         record, bound = self._gate(promise, record, hidden)
         shown = []
-        for each in self._hidden_transactions(bound):
+        for each in self.hidden.transactions(record.rank, bound):
             if each.mark.rank > record.rank:
                 shown.append(self._shown(each, record.rank, record.digest))
                 record = replace(show(record, shown[-1]), following=each.next_offset)
@@ -282,19 +255,11 @@ class OrderedPartition:
 
     def _take(self, epoch: Epoch, hidden: HiddenLog) -> Taken | None:
         """The records of the origins that have arrived, in this order."""
-        self._read_origins(hidden.vector)
-        chunks = self._arrivals.take(self.commit_bytes)
-        self._stop_origins()
-        for chunk in chunks:
-            self.readers[chunk.replica.cluster].account(chunk)
-            origin = Origin(chunk.replica.cluster, chunk.replica.partition)
-            self._places[origin] = Place(chunk.replica.source_id, chunk.next_offset, chunk.leader_epoch)
-        batches = [batch for chunk in chunks for batch in chunk.batches]
-        if not batches:
+        arrived = self.arrivals.take(hidden.vector, self.replicas, self.limit, self.commit_bytes)
+        if arrived is None:
             return None
-        vector = {**hidden.vector, **self._places}
-        self._places.clear()
-        return Taken(batches, SequenceMark(epoch, hidden.rank, merged(_runs(chunks)), vector, hidden.digest))
+        batches, runs, vector = arrived
+        return Taken(batches, SequenceMark(epoch, hidden.rank, runs, vector, hidden.digest))
 
     def _follow(self, promise: Promise) -> Change | None:
         """Show what the home's hidden log has; the first time in an epoch at least all that it has taken over."""
@@ -310,12 +275,13 @@ class OrderedPartition:
             or hidden.epoch != promise.epoch
             or (record.accepted != promise.epoch and record.rank < hidden.first_rank)
         ):
-            self._unfollow()
+            self.hidden.stop()
             return self._learn(promise)
         has_accepted = record.accepted == promise.epoch
-        self._read_hidden(home.id, promise.epoch, record.following if has_accepted else hidden.first)
+        start = record.following if has_accepted else hidden.first
+        self.hidden.read(self.hidden_logs.get(home.id), promise.epoch, start)
         shown, size = [], 0
-        while size < self.commit_bytes and (each := self._next_hidden(record.rank)) is not None:
+        while size < self.commit_bytes and (each := self.hidden.next(record.rank)) is not None:
             mark, has_accepted = each.mark, record.accepted == promise.epoch
             if mark.rank < record.rank or (has_accepted and mark.rank == record.rank):
                 continue
@@ -336,112 +302,6 @@ class OrderedPartition:
         runs = without_first(mark.runs, skip)
         vector = {origin: mark.vector[origin] for origin in {run.origin for run in runs}}
         return Shown(each.outgoing(skip, self.limit), runs, vector)
-
-    def _hidden_transactions(self, bound: int) -> list[HiddenTransaction]:
-        """The transactions that have arrived, up to a rank and about the size of a commit."""
-        taken, size, rank = [], 0, self._tail[-1].mark.rank if self._tail else self.record.rank
-        while size < self.commit_bytes and (each := self._next_hidden(rank, bound)) is not None:
-            taken.append(each)
-            size, rank = size + each.bytes, max(rank, each.mark.rank)
-        return taken
-
-    def _next_hidden(self, rank: int, bound: int = 2**63) -> HiddenTransaction | None:
-        """The next transaction, up to a rank, of what follows ``rank``."""
-        buffer = self._hidden
-        if buffer is None:
-            return None
-        if buffer.stopped and not buffer.chunks:
-            for _, reason in buffer.ready.take_stops():
-                self._unfollow()
-                if not isinstance(reason, GapFound) or reason.next < 0:
-                    raise reason
-                self._read_hidden(buffer.replica.cluster, buffer.of_epoch, reason.next)
-        first = buffer.chunks[0] if buffer.chunks else None
-        if not isinstance(first, HiddenTransaction) or first.mark.rank > bound:
-            return None
-        self._lacks = first.mark.start > rank
-        if self._lacks:  # the log was trimmed: a T-global has what is missing
-            return None
-        self.readers[buffer.replica.cluster].take(buffer.ready, 1)
-        return first
-
-    def _read_hidden(self, cluster: str, epoch: Epoch, offset: int) -> None:
-        """Read the hidden log of a cluster, unless that goes on already."""
-        before, replica = self._hidden, self.hidden_logs.get(cluster)
-        if before is not None and before.replica == replica and before.of_epoch == epoch:
-            return
-        self._unfollow()
-        if replica is not None:
-            self._hidden = HiddenBuffer(replica, max(offset, 0), -1, WakingQueue(self.wake), Limits(), of_epoch=epoch)
-            self.readers[cluster].router.add(self._hidden)
-
-    def _unfollow(self) -> None:
-        self._tail.clear()
-        self._lacks = False
-        if self._hidden is not None:
-            self.readers[self._hidden.replica.cluster].forget([self._hidden.replica])
-            self._hidden = None
-
-    def _read_origins(self, vector: Vector) -> None:
-        """Read the origins that are not read yet, each from its place on."""
-        for replica in self.replicas:
-            origin = Origin(replica.cluster, replica.partition)
-            if self._reading.get(origin) == replica or replica.cluster not in self.readers:
-                continue
-            if origin in self._reading:
-                self.readers[replica.cluster].forget([self._reading[origin]])
-            self._reading[origin] = replica
-            place = vector.get(origin)
-            if place is not None and is_another(place.topic_id, replica.source_id):
-                text = f"{replica.name} was deleted and made anew: `appliance order resume --origin {replica.cluster}`"
-                self.problems.tell(replica.name, PartitionStopped(text))
-                continue
-            offset, epoch = (place.next_offset, place.leader_epoch) if place else (0, -1)
-            self.readers[replica.cluster].read(replica, offset, epoch, self._arrivals, Limits(self.limit))
-
-    def _stop_origins(self) -> None:
-        """Tell of the origins that cannot be read further; one that begins does so at its log's start."""
-        hidden = self.record.hidden
-        for replica, reason in self._arrivals.take_stops():
-            reader, origin = self.readers[replica.cluster], Origin(replica.cluster, replica.partition)
-            reader.forget([replica])
-            place = reason.next if isinstance(reason, GapFound) else -1
-            if isinstance(reason, GapFound) and place >= 0 and hidden and origin not in hidden.vector:
-                reader.read(replica, place, reason.leader_epoch, self._arrivals, Limits(self.limit))
-                continue
-            self.problems.tell(replica.name, reason)
-            if isinstance(reason, GapFound) and place >= 0 and self.records_gaps:
-                ids = origin.of(self.key.topic), replica.source_id
-                self._gaps.append(Gap(*ids, reason.first, place, reason.cause, now_ms()))
-                self.resume(origin, Place(replica.source_id, place, reason.leader_epoch))
-
-    def resume(self, origin: Origin, place: Place) -> None:
-        """Take the records of an origin from a place on; those before it are left out."""
-        self._resumed[origin] = place
-
-    def _resume(self, record: OrderRecord, hidden: HiddenLog) -> Change:
-        """The record with the places that the operator has chosen."""
-        for origin in self._resumed:
-            if (replica := self._reading.pop(origin, None)) is not None:
-                self.readers[replica.cluster].forget([replica])
-            self._places.pop(origin, None)
-        vector, self._resumed = {**hidden.vector, **self._resumed}, {}
-        gaps, self._gaps = self._gaps, []
-        return Change(self.key, replace(record, hidden=replace(hidden, vector=vector)), gaps=gaps)
-
-    def _stop_taking(self) -> None:
-        for replica in self._reading.values():
-            self.readers[replica.cluster].forget([replica])
-        self._reading.clear()
-        self._places.clear()
-
-
-def _runs(chunks: Iterable[Chunk]) -> Iterable[Run]:
-    for chunk in chunks:
-        origin = Origin(chunk.replica.cluster, chunk.replica.partition)
-        for batch in chunk.batches:
-            for first, length in batch.runs or ((batch.first_offset, batch.records),):
-                yield Run(origin, first, length)
 
 
 def diverged(key: Partition, rank: int, other: int) -> str:

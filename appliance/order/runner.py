@@ -165,7 +165,7 @@ class OrderRunner:
             for each in self.partitions.values():
                 for replica in each.replicas:
                     if (replica.cluster, replica.source_topic, replica.partition) == (cluster, topic, number):
-                        each.resume(Origin(cluster, number), Place(replica.source_id, offset, -1))
+                        each.arrivals.resume(Origin(cluster, number), Place(replica.source_id, offset, -1))
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Work until ``stopping``, which also sets ``wake``; a transaction is finished.

@@ -312,7 +312,7 @@ def test_case_1240_a_candidate_forgets_of_a_hidden_log_what_a_catch_up_has_shown
     (runner,) = world.beside["lemon"].process.runners
     (candidate,) = runner.partitions.values()
     world.beside["lemon"].process.stand()
-    order.go_on_until(lambda: bool(candidate._tail))
+    order.go_on_until(lambda: bool(candidate.hidden.tail))
     world.mend()
     order.settle()
 
@@ -335,7 +335,7 @@ def test_case_1241_a_candidate_takes_over_nothing_that_it_has_read_for_an_earlie
     (runner,) = world.beside["lemon"].process.runners
     (candidate,) = runner.partitions.values()
     world.beside["lemon"].process.stand()
-    order.go_on_until(lambda: bool(candidate._tail))
+    order.go_on_until(lambda: bool(candidate.hidden.tail))
     world.cut("orange", "lemon")  # its vote is missed the next time
     world.cut("lemon", "orange")
     world.cuts.discard(("lemon", "grape"))

@@ -24,7 +24,7 @@ def test_a_move_makes_another_cluster_home_while_all_run(calm: Clusters, capsys:
     order.produce(30)
     assert operator(order, "grape").run("order", "move", "--to", "lemon") == 0
     assert "done after" in capsys.readouterr().out
-    assert order.homes() == {"lemon"}
+    order.until(lambda: order.homes() == {"lemon"}, 5)
     order.produce(30)
     order.settle()
 
@@ -92,7 +92,7 @@ def test_a_cluster_leaves_and_joins_again_by_commands(calm: Clusters) -> None:
     order.produce(20)
     order.settle()  # as a guest it still gets all
     assert operator(order).run("order", "join", "melon") == 0
-    assert {len(members) for members in order.memberships()} == {4}
+    order.until(lambda: {len(members) for members in order.memberships()} == {4}, 5)
     order.settle()
 
 
