@@ -84,4 +84,5 @@ class OrderHandle:
             {key: record for lane in lanes for key, record in lane.orders.items()},
             topics,
             {log: Span(starts[log], max(starts[log], ends[log])) for log in logs if log in starts and log in ends},
+            [gap for lane in lanes for gap in lane.gaps.values()],
         )

@@ -24,6 +24,7 @@ def settings_of(world: OrderWorld, own: str) -> OrderSettings:
         "GLOBAL_HOME": world.names[0],
         "GLOBAL_TOPICS_REGEX": "orders|payments",
         "GLOBAL_ROUTE": "direct",
+        "GLOBAL_PARTITIONS": "1" if world.order.single else "0",
     }
     for name in world.names:
         order |= {f"{name.upper()}_{end}": f"{name}:9092" for end in ("BROKER_SERVERS", "API_KEY", "API_SECRET")}

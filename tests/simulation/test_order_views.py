@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -244,3 +245,37 @@ def test_a_verification_lets_others_catch_up_for_a_while(order: Calm, told: Told
     assert states == {("orange:orders-global", "grape:orders-global"): "behind"}
     order.world.start("grape")
     assert told("lemon", "verify", "--global", "--json", "--wait", "30")[0] == 0
+
+
+def test_one_order_over_all_partitions_is_shown_traced_and_verified(
+    calm: Clusters, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = calm(3)
+    monkeypatch.setattr(order.world, "_check", lambda _: None)  # it knows orders of one partition each
+    order.world.order = replace(order.world.order, single=True)
+    order.world.make_topic("orders", 2)
+    for name in order.world.names:
+        order.world.start(name)
+    for _ in range(60):
+        order.world.write()
+        order.go_on(0.02)
+    order.world.decide_all()
+    order.go_on(10)
+    operator = Operator(order.world, "grape", order.go_on)
+    assert operator.run("order", "status", "--json") == 0
+    (partition,) = json.loads(capsys.readouterr().out)["partitions"]
+    written = sum(len(seen(log)) for brokers in order.world.brokers.values() for log in brokers.topics["orders"].logs)
+    assert (partition["length"], len(partition["origins"])) == (written, 6)
+    assert operator.run("verify", "--global", "--json") == 0
+    results = json.loads(capsys.readouterr().out)["partitions"]
+    assert sum(each["records"] for each in results if each["topic"].endswith(":orders")) == written
+    for offset, record in seen(logs_of(order, "grape", "orders-global")):
+        assert operator.run("order", "origin", "orders", "0", str(offset), "--json") == 0
+        (line,) = json.loads(capsys.readouterr().out)
+        origin = order.world.brokers[line["to_cluster"]].topics["orders"].logs[line["to_partition"]]
+        assert (line["to_offset"], record) in seen(origin)
+        place = str(line["to_partition"]), str(line["to_offset"])
+        words = ("orders", *place, "--from", line["to_cluster"], "--cluster", "grape", "--json")
+        assert operator.run("order", "origin", *words) == 0
+        (back,) = json.loads(capsys.readouterr().out)
+        assert (back["to_partition"], back["to_offset"]) == (0, offset)

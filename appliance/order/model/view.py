@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from appliance.kafka.protocol.metadata import Partition
+from appliance.link.model.checkpoint import Gap
 from appliance.link.model.layout import Layout
 from appliance.link.model.order import Epoch, HiddenLog, Members, OrderRecord, Origin, Promise
 from appliance.logs.model.span import Span
@@ -33,22 +34,25 @@ class OrderState(enum.StrEnum):
 class ClusterFacts:
     """The facts of one cluster: the promises of its lanes, its part in the order of each partition, and its topics T.
 
-    ``spans`` are those of its logs, of T and of the order; a log without one could not be asked.
+    ``spans`` are those of its logs, of T and of the order; a log without one could not be asked. ``gaps`` are the
+    entries of its gap ledger: what it passed over as home.
     """
 
     promises: Sequence[Promise | None]
     orders: Mapping[Partition, OrderRecord]
     topics: Mapping[str, int]
     spans: Mapping[Partition, Span]
+    gaps: Sequence[Gap] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """A cluster: the newest promise of its lanes, or the reason that nothing is known of it now."""
+    """A cluster: the newest promise of its lanes and the size of its gap ledger, or why nothing is known of it now."""
 
     id: str
     unknown: str | None
     promised: Epoch | None
+    gaps: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +180,9 @@ def compose(facts: Mapping[str, ClusterFacts | str], now: int, *, single: bool) 
     read = {name: each for name, each in facts.items() if isinstance(each, ClusterFacts)}
     lanes = tuple(_lane(lane, read) for lane in range(max((len(each.promises) for each in read.values()), default=0)))
     clusters = (
-        ClusterView(name, each, None)
+        ClusterView(name, each, None, None)
         if isinstance(each, str)
-        else ClusterView(name, None, max((p.epoch for p in each.promises if p), default=None))
+        else ClusterView(name, None, max((p.epoch for p in each.promises if p), default=None), len(each.gaps))
         for name, each in facts.items()
     )
     keys = {key for each in read.values() for key in each.orders}

@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from appliance.kafka.protocol.metadata import NOWHERE, Partition
+from appliance.link.model.checkpoint import Gap
 from appliance.link.model.order import Epoch, OrderRecord
 from appliance.metrics import ORDER
 from appliance.order.model.metrics import OrderCollector, exposition
@@ -106,6 +108,12 @@ def test_in_json_the_unknown_is_null_and_times_are_iso_8601() -> None:
     assert told["lanes"][0]["epoch"] == {"number": 2, "home": "orange"}
     assert told["lanes"][0]["since"] is None
     assert told["partitions"][0]["parts"][0]["accepted"] is None
+
+
+def test_the_entries_of_a_clusters_gap_ledger_are_counted_and_those_of_an_unknown_one_are_not() -> None:
+    gap = Gap(Partition("lemon:orders", 0), NOWHERE, 3, 7, "retention", 0)
+    seen = view(orange=replace(HOME, gaps=[gap]), grape=facts(OrderRecord(EPOCH, 95)), lemon="it is down")
+    assert [each.gaps for each in seen.clusters] == [1, 0, None]
 
 
 def samples(page: bytes) -> dict[str, list[float]]:
