@@ -24,7 +24,7 @@ import psutil
 
 from testbed.process import OwnedProcess
 from tests.faults.supervised import Supervised
-from tests.support.commands import answer
+from tests.support.commands import command
 from tests.support.order_chains import Chains
 from tests.support.order_clusters import Ordered, ordered, settled, until
 
@@ -98,8 +98,8 @@ class Storm:
             line.heal()
         elif kind == "move":
             words = "--to", other, "--yes", "--wait", "10"
-            code, text = await answer("order", self.clusters.settings(own), "move", *words)
-            self.say("moved" if code == 0 else "not moved", text.strip())
+            done = await command("order", self.clusters.settings(own), "move", *words)
+            self.say("moved" if done.returncode == 0 else "not moved", done.stdout.strip(), done.stderr.strip())
         elif kind == "stand":
             with contextlib.suppress(ProcessLookupError):
                 os.kill(beside.process.pid, signal.SIGUSR1)
