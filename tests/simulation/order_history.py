@@ -26,6 +26,7 @@ from tests.simulation.order_misfortunes import (
     LATE,
     LATE_BY,
     LEADERS,
+    MAJORITY,
     MOVES,
     REQUESTS,
     RIVALS,
@@ -47,6 +48,7 @@ LIKELY = {
     DEATHS: 0.4,
     TRAPS: 0.4,
     LATE: 0.1,
+    MAJORITY: 0.3,
     AWAY: 0.2,
     RETENTION: 0.15,
     OLD_COPIES: 0.15,
@@ -98,13 +100,40 @@ class OrderHistory:
             self.loop.at(1 + chance.random() * (_EVENTFUL - 1), self.loop.world, self._befall)
         self._tick()
         self._run_while(lambda: self.loop.time() < _EVENTFUL)
+        if MAJORITY in self.faults and len(world.names) > 2 and not world.damaged and late is None:
+            self._go_on_without(chance.choice(world.names))
         self._calm(late)
-        limit = self.loop.time() + _CAUGHT_UP_IN
-        self._run_while(lambda: bool(self._undone()) and self.loop.time() < limit)
-        if undone := self._undone():
-            faults = {each.life.name: {k: str(v) for k, v in each.faults.items()} for each in world.beside.values()}
-            raise Violation(f"R: not caught up after {_CAUGHT_UP_IN:g} s: {undone}; {faults}")
+        self._settle(self._undone)
         world.check(whole=True)
+        for name in world.names:
+            if name not in world.damaged:
+                task = self.loop.start(self.loop.world, world.check_maps(name))
+                self._run_while(lambda: not task.done())  # noqa: B023
+                task.result()
+
+    def _go_on_without(self, missing: str) -> None:
+        """One cluster is lost: all others meet in one order of their records, whichever was home."""
+        world = self.world
+        others = [name for name in world.names if name != missing]
+        self.fates.note("lost:", missing)
+        world.down.add(missing)
+        if missing in world.beside:
+            world.kill(missing)
+        self._be_well(others)
+        for name in others:
+            world.cut(name, missing)
+        self._settle(lambda: world.unsettled(*others))
+        world.down.clear()
+        world.start(missing)
+
+    def _settle(self, undone: Callable[[], list[str]]) -> None:
+        limit = self.loop.time() + _CAUGHT_UP_IN
+        self._run_while(lambda: bool(undone()) and self.loop.time() < limit)
+        if left := undone():
+            faults = {
+                each.life.name: {k: str(v) for k, v in each.faults.items()} for each in self.world.beside.values()
+            }
+            raise Violation(f"R: not caught up after {_CAUGHT_UP_IN:g} s: {left}; {faults}")
 
     def _write(self) -> None:
         if self.loop.time() < _EVENTFUL:
@@ -116,15 +145,7 @@ class OrderHistory:
 
     def _calm(self, late: str | None) -> None:
         """From now on all goes well, and everybody is there, the ``late`` one much later."""
-        self.fates.calm()
-        self.world.mend()
-        self.world.decide_all()
-        for brokers in self.world.brokers.values():
-            brokers.away.clear()
-        for beside in self.world.beside.values():
-            beside.life.trap = None
-            if not beside.life.alive or beside.task.done():
-                self.world.start(beside.own)
+        self._be_well(self.world.names)
         if self.world.damaged:  # the operator moves the order to a cluster that is well
             well = [name for name in self.world.names if name not in self.world.damaged and name in self.world.beside]
             self.loop.at(self.loop.time() + 2, self.loop.world, self.misfortunes.acts[MOVES], self.chance.choice(well))
@@ -132,6 +153,20 @@ class OrderHistory:
             until = self.loop.time() + LATE_BY
             self._run_while(lambda: self.loop.time() < until)
             self.world.start(late)
+
+    def _be_well(self, names: Collection[str]) -> None:
+        world = self.world
+        self.fates.calm()
+        world.mend()
+        world.decide_all()
+        for brokers in world.brokers.values():
+            brokers.away.clear()
+        for name in names:
+            beside = world.beside.get(name)
+            if beside is not None:
+                beside.life.trap = None
+                if not beside.life.alive or beside.task.done():
+                    world.start(name)
 
     def _undone(self) -> list[str]:
         world = self.world

@@ -37,13 +37,20 @@ class OrderLogMisfortunes:
             self._world.fates.note("retention:", name, log, "starts at", log.start)
 
     def _delete_old_copies(self, name: str) -> None:
-        """Retention of a T-global; one cluster has all of it."""
+        """Retention of a T-global; the last cluster has all of it, and nothing goes that this one has not shown."""
         world, log = self._world, self._log(name)
         key = Partition(log.topic, log.number)
-        shown, end = world.brokers[name].log((f"{log.topic}-global", log.number)), world.watch.end(name, key)
-        if shown is not None and shown.entries and name != world.names[-1]:
-            shown.delete_before(min(end, self._chance.choice(shown.entries).base))
+        shown, whole = (
+            world.brokers[each].log(Partition(f"{log.topic}-global", log.number)) for each in self._two(name)
+        )
+        truth, end = world.truths[key], world.watch.end(name, key)
+        places = truth.places.get(shown, [])[: truth.ranks.get(whole, 0)] if shown and whole else []
+        if shown and places and name != world.names[-1]:
+            shown.delete_before(min(end, self._chance.choice(places)))
             world.fates.note("retention:", name, shown, "starts at", shown.start)
+
+    def _two(self, name: str) -> tuple[str, str]:
+        return name, self._world.names[-1]
 
     def _grow(self, name: str) -> None:
         """T gets a partition in one cluster."""

@@ -9,6 +9,9 @@ from tests.simulation.order_world import OrderWorld
 KILLS, CUTS, REQUESTS, RIVALS, LEADERS = "kills", "cuts", "requests", "rivals", "leaders"
 MOVES, DUELS, USURPERS, DEATHS, TRAPS, LATE, AWAY = "moves", "duels", "usurpers", "deaths", "traps", "late", "away"
 
+MAJORITY = "majority"
+"""In the end one cluster is lost, and the others have to go on without it."""
+
 _TRAPPED = ("EndTxnRequest", "EndTxnRequest", "ProduceExchange", "AddPartitionsToTxnRequest", "InitProducerIdRequest")
 _LONG, _SHORT = 3.0, 0.3
 """Seconds within which something that was ended begins again, or within which one thing follows the other."""
@@ -112,6 +115,25 @@ class OrderMisfortunes:
                 self._world.cut(home, each)
             if kind in ("isolated", "unheard") and (self._chance.random() < 0.7 or kind == "isolated"):
                 self._world.cut(each, home)
+        usurper = self._chance.choice(others)
+        for _ in range(self._chance.choice((0, 0, 10, 30))):  # what the home alone has may be long
+            self._after(_SHORT, self._world.write, home)
+        self._after(self._chance.choice((_SHORT, _LONG)), self._stand, usurper)
+        if len(others) > 1 and self._chance.random() < 0.5:
+            self._after(_LONG, self._succeed, usurper)
+        else:
+            self._after(_LONG, self._world.mend)
+
+    def _succeed(self, usurper: str) -> None:
+        """Whoever has usurped the home is lost in its turn when the former one is back, which has heard nothing of it.
+
+        A third one stands, or the former home.
+        """
+        self._world.mend()
+        self._kill(usurper)
+        others = self._others(usurper)
+        for each in others:
+            self._world.cut(each, usurper)
         self._after(_SHORT, self._stand, self._chance.choice(others))
         self._after(_LONG, self._world.mend)
 

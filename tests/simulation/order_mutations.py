@@ -27,7 +27,7 @@ from appliance.order.runner import OrderRunner
 from tests.simulation import fetching
 
 _ENDLESS = 2**62
-_LOOKS = 20
+_LOOKS = 50
 """So many times a home that is late looks at a newer promise before it gives it."""
 
 
@@ -55,16 +55,7 @@ def gate_without_epoch(patch: pytest.MonkeyPatch) -> None:
 
     A lane promises what it meets before it does anything else, and sees promise and rank at once: so it promises late.
     """
-    promised, met = OrderRunner._newer_promise, Counter[tuple[int, Epoch]]()
-
-    def late(self: OrderRunner, now: float) -> Promise | None:
-        own, newer = self.lane.promise, promised(self, now)
-        if newer is None or own is None or own.epoch.home != self.own or newer.epoch.home == self.own:
-            return newer
-        met[id(self), newer.epoch] += 1
-        return newer if met[id(self), newer.epoch] > _LOOKS else None
-
-    patch.setattr(OrderRunner, "_newer_promise", late)
+    _promise_late(patch)
 
     def acknowledged(_: Promise, cluster: str, facts: Mapping[str, Facts]) -> int:
         return max((each.record.rank for name, each in facts.items() if name != cluster), default=0)
@@ -219,7 +210,8 @@ def catch_up_without_its_promise(patch: pytest.MonkeyPatch) -> None:
 
 
 def acknowledges_what_it_learned_later(patch: pytest.MonkeyPatch) -> None:
-    """What a catch-up brings after a promise acknowledges for the epoch before."""
+    """What a catch-up brings after a promise acknowledges for the epoch before; the home promises late."""
+    _promise_late(patch)
 
     def acknowledged(own: Promise, cluster: str, facts: Mapping[str, Facts]) -> int:
         ranks = [
@@ -274,6 +266,19 @@ def marks_known_by_their_content(patch: pytest.MonkeyPatch) -> None:
         return size
 
     patch.setattr(HiddenBuffer, "_end", end_at_marks)
+
+
+def _promise_late(patch: pytest.MonkeyPatch) -> None:
+    promised, met = OrderRunner._newer_promise, Counter[tuple[int, Epoch]]()
+
+    def late(self: OrderRunner, now: float) -> Promise | None:
+        own, newer = self.lane.promise, promised(self, now)
+        if newer is None or own is None or own.epoch.home != self.own or newer.epoch.home == self.own:
+            return newer
+        met[id(self), newer.epoch] += 1
+        return newer if met[id(self), newer.epoch] > _LOOKS else None
+
+    patch.setattr(OrderRunner, "_newer_promise", late)
 
 
 def _is_mark(batch: Batch) -> bool:

@@ -3,6 +3,7 @@
 Letters are those of docs/total-order.md.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -29,6 +30,8 @@ class OrderTruth:
     """All that was ever visible in a T-global."""
     ranks: dict[Log, int] = field(default_factory=dict)
     """How many records each T-global shows."""
+    places: dict[Log, list[int]] = field(default_factory=dict)
+    """Where they lie there, by rank."""
     sources: dict[Record, Source] = field(default_factory=dict)
     """The places of all records that were ever written to T."""
     ignored: set[Log] = field(default_factory=set)
@@ -45,7 +48,8 @@ class OrderTruth:
         """Check what a T-global shows now."""
         for entry in self._news(log, log.stable_end, committed=True):
             if entry.outcome and not entry.marker and log not in self.ignored:
-                for _, record in placed(entry):
+                for offset, record in placed(entry):
+                    self.places.setdefault(log, []).append(offset)
                     self._show(log, record)
 
     def learn(self, origin: Origin) -> None:
@@ -82,10 +86,11 @@ class OrderTruth:
         if whole and owed:
             raise Violation(f"Q: {owed}")
 
-    def missing(self) -> list[str]:
-        """What is not everywhere yet, although nothing keeps it from there."""
-        behind = [f"{log}: {rank} of {len(self.order)}" for log, rank in self.ranks.items() if rank < len(self.order)]
-        return behind + [text for origin in self.origins if (text := self._owed(origin))]
+    def missing(self, logs: Collection[Log], clusters: Collection[str]) -> list[str]:
+        """What is not in all of these T-globals yet, although nothing keeps it from there; of these clusters' T."""
+        behind = [log for log in logs if log not in self.ignored and self.ranks.get(log, 0) < len(self.order)]
+        owed = [text for origin in self.origins if origin.cluster in clusters and (text := self._owed(origin))]
+        return [f"{log}: {self.ranks.get(log, 0)} of {len(self.order)}" for log in behind] + owed
 
     def _owed(self, origin: Origin) -> str:
         """The records of an origin that the order lacks, unless it may have stopped; empty if there are none."""

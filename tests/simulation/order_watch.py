@@ -55,6 +55,8 @@ class OrderWatch:
     def __init__(self, naming: Naming, brokers: Mapping[str, Brokers], truths: Mapping[Partition, OrderTruth]) -> None:
         self.damaged: set[tuple[str, str]] = set()
         """The topics, by cluster, whose logs are not what was written to them any more."""
+        self.deleted: set[tuple[str, str]] = set()
+        """Those whose T-global somebody has deleted: of these the hidden logs alone are looked at."""
         self.promises: dict[tuple[str, int], Promise] = {}
         self.marks: dict[Partition, SequenceMark] = {}
         """The newest mark of each partition of T."""
@@ -66,6 +68,8 @@ class OrderWatch:
         self._epochs: dict[tuple[Partition, Epoch], Ranks] = {}
         self._accepted: dict[tuple[Partition, Epoch], int] = {}
         """The rank that a follower has accepted of an epoch, while it had promised nothing newer."""
+        self._born: dict[Partition, list[Epoch]] = {}
+        """The oldest epoch that a cluster had promised when it showed a rank."""
         self._oldest: dict[Partition, list[tuple[Epoch, Record]]] = {}
         """The oldest epoch by which each rank was shown."""
 
@@ -123,6 +127,11 @@ class OrderWatch:
         remembered: LaneCheckpoint,
     ) -> None:
         before, what = self._parts.get((cluster, key), OrderRecord()), f"{cluster}: {key}"
+        if promise is not None and (cluster, key.topic) in self.deleted:
+            self._shown.setdefault((cluster, key), Ranks()).add(_records(shown), self._truths[key])
+            if hidden:
+                self._taken(cluster, key, record, promise, hidden)
+            return
         if promise is None or record.accepted < before.accepted or record.accepted > promise.epoch:
             raise Violation(f"D: {what} accepts {record.accepted} after {before.accepted}, promised is {promise}")
         if record.accepted != before.accepted and record.accepted != promise.epoch:
@@ -164,9 +173,17 @@ class OrderWatch:
         A transaction that follows a hidden log moves its place there.
         """
         rank, what = len(earlier), f"{cluster}: {key}"
+        end, born = rank + len(records), self._born.setdefault(key, [])
         if (record.accepted, record.following) == (before.accepted, before.following):
-            if rank + len(records) > len(self._truths[key].order):
-                raise Violation(f"S: {what} learns up to rank {rank + len(records)} what nobody shows")
+            if end > len(self._truths[key].order):
+                raise Violation(f"S: {what} learns up to rank {end} what nobody shows")
+            if (newest := max(born[rank:end])) > promise.epoch:
+                raise Violation(
+                    f"S: {what} learns up to rank {end} what was shown by {newest}, before it promises that"
+                )
+        born += [promise.epoch] * (end - len(born))
+        born[rank:end] = [min(each, promise.epoch) for each in born[rank:end]]
+        if (record.accepted, record.following) == (before.accepted, before.following):
             return
         by = record.accepted
         if by != promise.epoch:
@@ -222,6 +239,7 @@ class OrderWatch:
     def forget(self, cluster: str, key: Partition, rank: int) -> None:
         """A cluster is declared lost, with what it alone has shown, from this rank on."""
         self._oldest[key] = self._oldest.get(key, [])[:rank]
+        self._born[key] = self._born.get(key, [])[:rank]
         self.damaged.add((cluster, key.topic))
 
     def _is_opened(self, what: str, key: Partition, mark: SequenceMark, sequence: Ranks) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from appliance.errors import ApplianceError, Fenced, Unreachable
 from appliance.kafka.protocol.metadata import Partition
+from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.order import Origin
 from appliance.order.names import order_naming
@@ -20,6 +21,7 @@ from tests.simulation.coordinator import Transaction
 from tests.simulation.invariants import Violation
 from tests.simulation.log import Log, contents
 from tests.simulation.loop import Life, SimulatedLoop
+from tests.simulation.order_maps import check_maps
 from tests.simulation.order_truth import OrderTruth
 from tests.simulation.order_watch import OrderWatch, hidden_log
 from tests.simulation.workload import Workload
@@ -91,6 +93,7 @@ class OrderWorld:
         self.workloads: dict[str, Workload] = {}
         self.beside: dict[str, Beside] = {}
         self.truths: dict[Partition, OrderTruth] = {}
+        self.down: set[str] = set()
         self.damaged: set[str] = set()
         """Clusters with something that only an operator can mend."""
         self.watch = OrderWatch(naming, self.brokers, self.truths)
@@ -132,7 +135,7 @@ class OrderWorld:
     def damage(self, cluster: str, name: str) -> None:
         """Delete a topic's T-global in one cluster, of which nothing is expected any more."""
         self.damaged.add(cluster)
-        self.watch.damaged.add((cluster, name))
+        self.watch.deleted.add((cluster, name))
         topic = self.brokers[cluster].topics[f"{name}-global"]
         for log in topic.logs:
             self.truths[Partition(name, log.number)].ranks.pop(log, None)
@@ -150,7 +153,9 @@ class OrderWorld:
                 logs.append(log)
 
     def start(self, name: str) -> None:
-        """Start the process beside a cluster."""
+        """Start the process beside a cluster, unless that is down."""
+        if name in self.down:
+            return
         self._runs += 1
         self.fates.note("start of", name, self._runs)
         self.beside[name] = Beside(self, name, self._runs)
@@ -212,20 +217,24 @@ class OrderWorld:
             while workload.decide():
                 pass
 
-    def unsettled(self) -> list[str]:
-        """What is not everywhere yet."""
+    def unsettled(self, *names: str) -> list[str]:
+        """What of the records of these clusters, or of all, is not in every T-global of theirs yet."""
         found = []
+        asked = [name for name in names or self.names if name not in self.damaged]
         for (topic, number), truth in self.truths.items():
-            for name, brokers in self.brokers.items():
-                log = brokers.log((f"{topic}-global", number))
-                if name in self.damaged:
-                    continue
-                if log is None:
-                    found.append(f"{name} has no {topic}-global")
-                else:
-                    truth.ranks.setdefault(log, 0)
-            found += truth.missing()
+            logs = {name: self.brokers[name].log(Partition(f"{topic}-global", number)) for name in asked}
+            found += [f"{name} has no {topic}-global" for name, log in logs.items() if log is None]
+            found += truth.missing([log for log in logs.values() if log is not None], names or self.names)
         return found
+
+    async def check_maps(self, name: str) -> None:
+        """Hold the maps of offsets of a cluster against its T-globals (invariant L)."""
+        shown = [
+            (topic, truth, log)
+            for (topic, number), truth in self.truths.items()
+            if (log := self.brokers[name].log(Partition(f"{topic}-global", number))) is not None
+        ]
+        await check_maps(OffsetMaps(self.view(name), self.order.naming), shown, self.chance.randrange(7))
 
     def check(self, whole: bool) -> None:
         """Check all origins."""
