@@ -103,7 +103,7 @@ class OrderLane(OwnedLane):
             for change in changes:
                 orders[change.partition] = record = self._with_ends(change, ends)
                 if change.shown and record.end is not None:
-                    begin = self.writer.ends[self.logs_of(change.partition)[0]]
+                    begin = self._begin(self.logs_of(change.partition)[0])
                     placed = replace(change, record=record)
                     after.update(positions_after(placed, self.checkpoint.positions, begin, record.end))
             grown = self._maps.grow(self.checkpoint.positions, after, keeps_segments=True)
@@ -138,11 +138,17 @@ class OrderLane(OwnedLane):
             record = replace(record, end=self._end(shown, ends))
         hidden = record.hidden
         if log in ends and hidden is not None:
-            first = hidden.first if hidden.first >= 0 else self.writer.ends[log]
+            first = hidden.first if hidden.first >= 0 else self._begin(log)
             record = replace(record, hidden=replace(hidden, first=first, end=self._end(log, ends)))
             if record.following < 0:
                 record = replace(record, following=first)
         return record
+
+    def _begin(self, log: Partition) -> int:
+        """Where the next batch lies; of a log that was made anew since its check nobody knows: the lane starts again."""
+        if log not in self.writer.ends:
+            raise BrokerBusy(f"{log} was deleted and made anew", "UNKNOWN_TOPIC_ID")
+        return self.writer.ends[log]
 
     def _end(self, log: Partition, ends: Mapping[Partition, int]) -> CopyEnd:
         producer = self.producer
