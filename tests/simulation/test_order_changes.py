@@ -54,15 +54,30 @@ def test_a_change_that_cannot_be_is_refused_and_changes_nothing(
     assert order.homes() == {"orange"}
 
 
-def test_a_dry_run_says_what_it_would_do_and_does_not(
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("move", "--to", "grape"), "would move the home to grape"),
+        (("move", "--to", "grape", "--lost", "lemon"), "would move the home to grape, without lemon"),
+        (("leave", "lemon"), "would end the membership of lemon"),
+        (("alone",), "would let the home show what no other cluster has"),
+        (
+            ("resume", "--origin", "grape", "--topic-name", "orders", "--partition", "0", "--from", "3"),
+            "would go on with orders-0 of grape at offset 3",
+        ),
+    ],
+)
+def test_case_1330_a_dry_run_says_in_words_what_it_would_do_and_does_not(
+    words: tuple[str, ...],
+    said: str,
     calm: Clusters,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     order = calm(3)
     order.start()
     order.produce(10)
-    assert operator(order).run("order", "move", "--to", "grape", "--dry-run") == 0
-    assert "would move" in capsys.readouterr().out
+    assert operator(order).run("order", *words, "--dry-run") == 0
+    assert capsys.readouterr().out == f"{said}\n"
     order.go_on(5)
     assert order.homes() == {"orange"}
 

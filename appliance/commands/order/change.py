@@ -15,7 +15,7 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.order.handle import OrderHandle
 from appliance.order.model.shown import document
 from appliance.order.model.view import OrderView
-from appliance.order.model.wishes import Request, is_done, question, refusal, wishes
+from appliance.order.model.wishes import Request, described, is_done, question, refusal, wishes
 from appliance.order.pulse import wish
 from appliance.output import say, say_json
 from appliance.runtime.background import unless_stopped
@@ -40,7 +40,7 @@ async def _change(
         if reason := refusal(request, before):
             raise ApplianceError(f"{reason}; nothing was changed")
         if parsed.dry_run:
-            say(f"would {request.verb}: {wishes(request, before, 'dry run')}")
+            say(f"would {described(request)}")
             return 0
         if (text := question(request, before)) and not parsed.yes:
             await agree(text)

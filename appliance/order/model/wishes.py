@@ -106,6 +106,21 @@ def is_done(request: Request, before: OrderView, view: OrderView) -> bool:
     return any(part.alone for each in view.partitions for part in each.parts)
 
 
+def described(request: Request) -> str:
+    """What would be done, for an operator."""
+    match request.verb:
+        case "move":
+            return ", without ".join([f"move the home to {request.target}", *request.lost])
+        case "join":
+            return f"make {request.target} a member"
+        case "leave":
+            return f"end the membership of {request.target}"
+        case "resume":
+            places = (f"{topic}-{number} of {name} at offset {at}" for name, topic, number, at in request.origins)
+            return f"go on with {', '.join(places)}"
+    return "let the home show what no other cluster has"
+
+
 def question(request: Request, view: OrderView) -> str:
     """What the operator has to agree to; empty where nothing can be lost."""
     unknown = {each.id for each in view.clusters if each.unknown}
