@@ -111,7 +111,7 @@ class RunningLink:
         dns = vpc_dns(self.source.plan)
         await dns.start()
         self._undo.push_async_callback(dns.close)
-        tunnel, shim, status, replicator = _free_targets(4)
+        tunnel, shim, status, replicator = free_targets(4)
         addresses = LinkAddresses(tunnel, shim, Target(ADDRESS, dns.port), status, replicator)
         source = _access(self.source, self.source.vpc_targets)
         destination = _access(self.destination, self.destination.home_targets)
@@ -155,7 +155,7 @@ def _access(cluster: Cluster, bootstrap: tuple[Target, ...]) -> ClusterAccess:
     return ClusterAccess(cluster.plan.name, bootstrap, cluster.plan.api_keys[0], cluster.ca_file)
 
 
-def _free_targets(count: int) -> list[Target]:
+def free_targets(count: int) -> list[Target]:
     """Loopback addresses with ports that are now free for UDP and for TCP."""
     with contextlib.ExitStack() as held:
         bound = [bind(Target(_LOOPBACK, 0)) for _ in range(count)]

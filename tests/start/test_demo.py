@@ -9,7 +9,7 @@ import signal
 import sys
 import tempfile
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 import psutil
@@ -19,6 +19,7 @@ from tests.support.processes import runs
 
 CHECKOUT = Path(__file__).parents[2]
 SECONDS = 240.0
+CLUSTERS = ["orange", "grape", "lemon"]
 KEYS = [
     "records",
     "bytes",
@@ -73,10 +74,10 @@ class Demo:
 
 
 @contextlib.asynccontextmanager
-async def demo(directory: Path, *arguments: str) -> AsyncIterator[Demo]:
+async def demo(directory: Path, *arguments: str, size: Sequence[str] = ("--records", "20000")) -> AsyncIterator[Demo]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-m", "demo", "--records", "20000", *arguments),
+        *("-m", "demo", *size, *arguments),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         env={**os.environ, "TMPDIR": str(directory), "PYTHONPATH": str(CHECKOUT), "SOURCE_CLUSTER_ID": "production"},
@@ -155,3 +156,19 @@ async def test_a_process_that_dies_is_named_with_the_end_of_its_log(directory):
         assert output == ""
         assert re.search(r"^demo: appliance source ended with status -9\ndemo:     .* gateway: ready ", errors, re.M)
         assert (running.processes(), running.files()) == ([], [])
+
+
+@pytest.mark.release  # the same befalls three clusters in tests/real/order
+async def test_three_clusters_have_one_order_after_their_home_was_killed_and_moved_and_a_way_was_cut(directory):
+    async with demo(directory, "--global", "--json", size=()) as running:
+        exit_code, output, errors = await running.ended()
+        assert exit_code == 0, errors
+        assert (running.processes(), running.files()) == ([], [])
+    found = json.loads(output)
+    assert [*found["produced"]] == CLUSTERS
+    assert min(found["produced"].values()) > 1000
+    assert found["t_global"] == dict.fromkeys(CLUSTERS, sum(found["produced"].values()))
+    assert len({tuple(chains) for chains in found["chains"].values()}) == 1
+    assert [found[key] for key in ("missing", "doubled", "reordered", "altered", "foreign")] == [0] * 5
+    for change in ("takeover", "return", "move", "mending"):
+        assert 0 < found[f"{change}_seconds"] < found["seconds"]
