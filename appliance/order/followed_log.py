@@ -1,6 +1,7 @@
 """A partition of a topic of ours in some cluster, followed by Fetches that wait; what fails is tried again."""
 
 import asyncio
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -42,7 +43,7 @@ class FollowedLog:
     _log: CompactedLog = field(init=False)
 
     def __post_init__(self) -> None:
-        self._log = CompactedLog(self.cluster, self.partition, self._pending.extend, self._forget)
+        self._log = CompactedLog(self.cluster, self.partition, self._pending.extend, self._restarted)
 
     async def follow(self) -> None:
         """Read until cancelled."""
@@ -82,11 +83,21 @@ class FollowedLog:
             self.read_at = loop_seconds()
             self._tell(None)
 
+    @property
+    def has_read(self) -> bool:
+        """It was read at least once."""
+        return math.isfinite(self.read_at)
+
     def _tell(self, failure: ApplianceError | None) -> None:
         changed = (failure is None) != (self.failure is None)
         self.failure = failure
         if changed:
             self.told()
+
+    def _restarted(self) -> None:
+        self._forget()
+        if self.from_end:
+            raise BrokerBusy(f"{self.partition} was truncated", "OFFSET_OUT_OF_RANGE")
 
     def _forget(self) -> None:
         self._pending.clear()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from appliance.clock import now_ms
 from appliance.engine.problem_log import ProblemLog, log_defect
-from appliance.errors import ApplianceError
+from appliance.errors import ApplianceError, PeerError
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.produce import append
 from appliance.kafka.records.records import Record
@@ -64,7 +64,12 @@ class Pulse:
 
     def _take(self, cluster: str, records: Sequence[Record]) -> None:
         for record in records:
-            match decode(record):
+            try:
+                decoded = decode(record)
+            except PeerError as error:  # it must not keep the others from being heard
+                self.problems.tell(f"beats of {cluster}", error)
+                continue
+            match decoded:
                 case Beat(name, lanes):
                     if name == cluster != self.own:
                         self.heard(name, lanes)
