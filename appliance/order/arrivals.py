@@ -98,7 +98,8 @@ class Arrivals:
             if (replica := self._reading.pop(origin, None)) is not None:
                 self.readers[replica.cluster].forget([replica])
             self._places.pop(origin, None)
-        after, self._resumed = {**vector, **self._resumed}, {}
+        chosen = {origin: place for origin, place in self._resumed.items() if _is_further(place, vector.get(origin))}
+        after, self._resumed = {**vector, **chosen}, {}
         gaps, self._gaps = self._gaps, []
         return after, gaps
 
@@ -133,6 +134,11 @@ class Arrivals:
                 ids = origin.of(self.key.topic), replica.source_id
                 self._gaps.append(Gap(*ids, reason.first, place, reason.cause, now_ms()))
                 self.resume(origin, Place(replica.source_id, place, reason.leader_epoch))
+
+
+def _is_further(place: Place, before: Place | None) -> bool:
+    """True if nothing from this place on was taken."""
+    return before is None or is_another(place.topic_id, before.topic_id) or place.next_offset > before.next_offset
 
 
 def _origin(replica: Replica) -> Origin:

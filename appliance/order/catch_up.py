@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from appliance.errors import ApplianceError, PartitionStopped, Unreachable
 from appliance.kafka.client.fetch import FetchLimits, fetch_partition
-from appliance.kafka.protocol.metadata import NOWHERE, Partition
+from appliance.kafka.protocol.metadata import NOWHERE, Partition, is_another
 from appliance.kafka.records.committed import committed
 from appliance.kafka.records.legacy import convert
 from appliance.kafka.records.outgoing import Outgoing, outgoing
@@ -80,6 +80,8 @@ def _start(
     partition = origin.of(topic)
     own, theirs = positions.get(partition), maps.position(partition)
     next_offset = own.next_offset if own else 0
+    if theirs is not None and own is not None and is_another(own.source_id, theirs.source_id):
+        raise Unreachable(f"{maps.name}: nobody knows where {partition} goes on there: it was made anew since")
     if theirs is None or next_offset >= theirs.next_offset:
         return None
     answer = maps.translate(partition, next_offset, own.source_id if own else NOWHERE)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from appliance.engine.model.chunk import Chunk
+from appliance.engine.problem_log import ProblemLog
 from appliance.engine.read.buffer import Buffer, Limits, unreadable
 from appliance.engine.read.source_reader import SourceReader
 from appliance.errors import BatchCorrupt, GapFound, PeerError
@@ -101,6 +102,8 @@ class HiddenReading:
     readers: Mapping[str, SourceReader]
     wake: asyncio.Event
     size: int
+    own: str
+    problems: ProblemLog
     tail: list[HiddenTransaction] = field(init=False, default_factory=list)
     lacks: bool = field(init=False, default=False)
     _buffer: HiddenBuffer | None = field(init=False, default=None)
@@ -125,6 +128,7 @@ class HiddenReading:
         self.tail.clear()
         self.lacks = False
         if self._buffer is not None:
+            self.problems.over(self._buffer.subject)
             self.readers[self._buffer.replica.cluster].forget([self._buffer.replica])
             self._buffer = None
 
@@ -158,7 +162,11 @@ class HiddenReading:
     def _go_on(self, buffer: HiddenBuffer) -> None:
         """Go on at the beginning of a log that was trimmed."""
         for _, reason in buffer.ready.take_stops():
-            self.stop()
             if not isinstance(reason, GapFound) or reason.next < 0:
-                raise reason
+                if buffer.replica.cluster == self.own:
+                    raise reason
+                self.lacks = True  # the own logs are well, and T-globals may have it
+                self.problems.tell(buffer.subject, reason)
+                continue
+            self.stop()
             self.read(buffer.replica, buffer.of_epoch, reason.next)

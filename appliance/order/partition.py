@@ -89,7 +89,7 @@ class OrderedPartition:
 
     def __post_init__(self) -> None:
         self.arrivals = Arrivals(self.key, self.readers, self.problems, self.wake, self.records_gaps)
-        self.hidden = HiddenReading(self.readers, self.wake, self.commit_bytes)
+        self.hidden = HiddenReading(self.readers, self.wake, self.commit_bytes, self.own, self.problems)
 
     def restart(self) -> None:
         """Read nothing until the lane has started again."""
@@ -119,7 +119,7 @@ class OrderedPartition:
             return None
         try:
             if promise.epoch.home != self.own:
-                self.arrivals.stop()
+                self.arrivals.restart()  # it may be home much later, when nothing is left to resume
                 return self._follow(promise)
             if self.record.accepted == promise.epoch:
                 return self._take_and_show(promise)
