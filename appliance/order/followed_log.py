@@ -1,7 +1,6 @@
 """A partition of a topic of ours in some cluster, followed by Fetches that wait; what fails is tried again."""
 
 import asyncio
-import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -82,11 +81,6 @@ class FollowedLog:
             self.is_known = self.is_known or not self._pending
             self.read_at = loop_seconds()
             self._tell(None)
-
-    @property
-    def has_read(self) -> bool:
-        """It was read at least once."""
-        return math.isfinite(self.read_at)
 
     def _tell(self, failure: ApplianceError | None) -> None:
         changed = (failure is None) != (self.failure is None)

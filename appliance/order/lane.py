@@ -91,6 +91,8 @@ class OrderLane(OwnedLane):
             BrokerBusy: the maps of offsets cannot be written now, and nothing is without them.
         """
         if self.writer.metadata.leader(*self.offsets) < 0:
+            await self.learn([self.offsets.topic])
+        if self.writer.metadata.leader(*self.offsets) < 0:
             raise BrokerBusy(f"{self.offsets} has no leader now", "LEADER_NOT_AVAILABLE")
         now, grown = now_ms(), MapUpdate({})
         orders: dict[Partition, OrderRecord] = {}

@@ -149,7 +149,8 @@ class OrderRunner:
             return
         is_home = promise.epoch.home == self.own
         if wish.resumed:
-            self._resume(wish)
+            if is_home:  # another one would do it when it is home, on what was taken since
+                self._resume(wish)
         elif wish.alone:
             self._goes_alone = is_home
         elif wish.members:
@@ -275,6 +276,17 @@ class OrderRunner:
 
     async def _write(self) -> bool:
         """Commit the next promise, or the next changes of all partitions; False if there is nothing to write."""
+        try:
+            return await self._write_next()
+        except PartitionStopped as error:
+            await self.lane.check_owner()  # a newer process may know more
+            raise error
+        except ApplianceError:
+            for each in self.partitions.values():
+                each.restart()  # what it has given was not written
+            raise
+
+    async def _write_next(self) -> bool:
         now, own = loop_seconds(), self.lane.promise
         if (newer := self._newer_promise(now)) is not None:
             await self._commit([], newer)
@@ -327,12 +339,17 @@ class OrderRunner:
     def _newer_promise(self, now: float) -> Promise | None:
         """The promise to give: of the newest epoch that another cluster has promised, or of one of its own."""
         own = self.lane.promise
-        if own is None and (not self.is_placed or self._unchecked):
-            return None  # without its positions it does not vote: its logs may show that it has lost them
+        if not self._is_sound(own):
+            return None
         others = [each.checkpoint.promise for each in self.peers.values() if each.checkpoint.promise is not None]
         newest = max(others, key=lambda each: each.epoch, default=None)
         if newest is not None and (own is None or newest.epoch > own.epoch):
             self._candidacy = None
+            if newest.epoch.home == self.own:  # it may have opened that epoch already
+                raise PartitionStopped(
+                    f"epoch {newest.epoch} began here, and {self.lane.positions.topic} has lost that: "
+                    "another cluster has to become home"
+                )
             return promise(own, newest, now_ms())
         if own is None:
             known = [name for name, each in self.peers.items() if each.log.is_known]
@@ -346,6 +363,13 @@ class OrderRunner:
         (members, lost), self._candidacy = self._candidacy, None
         wanted = first_promise(next_epoch(self.own, [own.epoch]), members, now_ms())
         return promise(own, replace(wanted, lost=lost), now_ms())
+
+    def _is_sound(self, own: Promise | None) -> bool:
+        """True if it may vote: all logs are what was written to them, or it is committed that they are not.
+
+        Without any promise it does not vote with one log in doubt: it has lost its positions.
+        """
+        return self.is_placed and all(own is not None and self.lane.record(key).stopped for key in self._unchecked)
 
     def _learn(self) -> None:
         """Have partitions that nothing else brings forward catch up from other clusters."""
