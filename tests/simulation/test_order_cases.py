@@ -155,7 +155,7 @@ def test_a_cut_between_two_clusters_changes_no_home_and_holds_nobody_up(calm: Ca
     order.world.cut("orange", "lemon")
     order.go_on(20)
     before = order.shown("lemon")
-    order.produce(10, "orange", "grape")
+    order.produce(40, "orange", "grape")
     order.world.decide_all()
     order.until(lambda: order.shown("lemon") > before + 10, 10)
     assert order.homes() == {"orange"}
