@@ -101,7 +101,7 @@ class CompactedLog:
         return ends.get(self.partition, progress.read_to) < progress.read_to
 
     def _restart(self) -> None:
-        self.progress.read_to = -1
+        self.progress.read_to = self.progress.read_epoch = -1
         self.forget()
 
 
