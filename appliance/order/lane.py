@@ -12,9 +12,10 @@ from appliance.kafka.client.configs import cleanup_policy
 from appliance.kafka.protocol.metadata import Partition, is_another
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.kafka.records.records import Record
+from appliance.link.client.offset_maps import segment_records
 from appliance.link.client.writer import Begins
-from appliance.link.model.checkpoint_records import encode_gap, encode_position
-from appliance.link.model.offset_records import encode_segment
+from appliance.link.model.checkpoint_records import encode_gap, encode_owner, encode_position, encode_tombstone
+from appliance.link.model.offset_records import encode_dropped, encode_segment
 from appliance.link.model.order import OrderRecord, Promise
 from appliance.link.model.order_records import encode_order, encode_promise, encode_sequence_mark
 from appliance.link.model.position import ANYBODY, CopyEnd
@@ -74,7 +75,9 @@ class OrderLane(OwnedLane):
             record, logs = self.record(partition), self.logs_of(partition)
             for log, before in zip(logs, (record.global_id, record.hidden_id), strict=True):
                 error = checked.refused.get(log)
-                if is_another(before, metadata.topics[log.topic].id):
+                if (topic := metadata.topics.get(log.topic)) is None:
+                    error = BrokerBusy(f"{log} is not there now", "UNKNOWN_TOPIC_OR_PARTITION")
+                elif is_another(before, topic.id):
                     error = PartitionStopped(f"{log} was deleted and made anew: `appliance order rebuild`")
                 elif "compact" in policies[log.topic]:
                     error = PartitionStopped(
@@ -121,6 +124,20 @@ class OrderLane(OwnedLane):
         if promise is not None:
             self.checkpoint.promise = promise
 
+    async def begin_again(self, orders: Mapping[Partition, OrderRecord], promise: Promise, now: int) -> None:
+        """Replace the part in the order of these partitions of T, and forget the places and maps of their origins.
+
+        Leaves the owner's name, in the same transaction.
+        """
+        topics = {topic for topic, _ in orders}
+        gone = [each for each in self.checkpoint.positions if each.topic.rpartition(":")[2] in topics]
+        segments = await segment_records(self.cluster, self.offsets)
+        records = [encode_owner(self.index, self.owner, now), encode_promise(self.index, promise, now)]
+        records += [encode_order(partition, record, now) for partition, record in orders.items()]
+        records += [encode_tombstone(each, now) for each in gone]
+        dropped = [encode_dropped(key, now) for key in segments if key[0][0].rpartition(":")[2] in topics]
+        await self.write((), lambda *_: {self.positions: records} | ({self.offsets: dropped} if dropped else {}))
+
     def _rounds(self, changes: Sequence[Change], now: int) -> list[list[tuple[Partition, Outgoing]]]:
         """The batches as Produce requests; in each hidden log the mark comes last."""
         queues = []
@@ -135,13 +152,14 @@ class OrderLane(OwnedLane):
     def _with_ends(self, change: Change, ends: Mapping[Partition, int]) -> OrderRecord:
         """The record, with the ends of what was written; a hidden log that begins does so where it ended."""
         (shown, log), topics = self.logs_of(change.partition), self.writer.metadata.topics
-        record = replace(change.record, global_id=topics[shown.topic].id, hidden_id=topics[log.topic].id)
+        record = change.record
         if shown in ends:
-            record = replace(record, end=self._end(shown, ends))
+            record = replace(record, global_id=topics[shown.topic].id, end=self._end(shown, ends))
         hidden = record.hidden
         if log in ends and hidden is not None:
             first = hidden.first if hidden.first >= 0 else self._begin(log)
-            record = replace(record, hidden=replace(hidden, first=first, end=self._end(log, ends)))
+            hidden = replace(hidden, first=first, end=self._end(log, ends))
+            record = replace(record, hidden_id=topics[log.topic].id, hidden=hidden)
             if record.following < 0:
                 record = replace(record, following=first)
         return record

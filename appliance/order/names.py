@@ -12,6 +12,9 @@ BEATS_LOG = Partition(ORDER + BEATS, 0)
 """The partition of a cluster with the beats of its process, and with wishes."""
 
 
+_ASIDE = ".aside-"
+
+
 class GlobalNaming(NamingPolicy):
     """``orders-global`` for ``orders``, of whatever cluster: an origin's name may begin with it and a colon."""
 
@@ -20,6 +23,10 @@ class GlobalNaming(NamingPolicy):
     def copy_of(self, topic: str) -> str:
         """The name of T-global."""
         return topic.rpartition(":")[2] + self.after
+
+    def travels_back(self, topic: str) -> bool:
+        """True for T-globals, and for what was set aside of one."""
+        return f"{self.after}{_ASIDE}" in topic or NamingPolicy.travels_back(self, topic)
 
 
 def order_naming(topics_regex: str) -> Naming:
@@ -31,3 +38,8 @@ def order_naming(topics_regex: str) -> Naming:
 def hidden_topic(topic: str) -> str:
     """The name of the hidden log of a topic."""
     return f"{ORDER}.{topic}{HIDDEN}"
+
+
+def aside_topic(shown: str, epoch: int) -> str:
+    """The name of the topic of what a T-global alone had shown, when it was rebuilt in an epoch of that number."""
+    return f"{shown}{_ASIDE}{epoch}"

@@ -29,6 +29,7 @@ from appliance.order.hidden_log import HiddenReading, HiddenTransaction
 from appliance.order.lane import OrderLane
 from appliance.order.model.changes import Change, Shown, Taken, places_of, show
 from appliance.order.model.elections import Facts, acknowledged, best, is_elected, voters
+from appliance.order.model.rebuilding import REBUILDING
 from appliance.order.peers import Peer
 
 WINDOW = 64 * 1024 * 1024
@@ -112,7 +113,7 @@ class OrderedPartition:
     def next_change(self) -> Change | None:
         """What the lane writes next; None if there is nothing to write."""
         promise = self.lane.promise
-        reason = str(self.failure or "")
+        reason = str(self.failure or "") or (REBUILDING if self.record.rank < self.record.owes else "")
         if reason != self.record.stopped:
             return Change(self.key, replace(self.record, stopped=reason))
         if promise is None or self.failure is not None:
@@ -203,7 +204,7 @@ class OrderedPartition:
         mark = SequenceMark(promise.epoch, record.rank, runs, vector, record.digest, opens=True)
         taken = Taken([batch for each in shown for batch in each.batches], mark)
         log = HiddenLog(promise.epoch, -1, record.rank, opened, opened, mark.digest, vector, taken.bytes)
-        opened_record = replace(record, accepted=promise.epoch, following=-1, alone=False)
+        opened_record = replace(record, accepted=promise.epoch, following=-1, alone=False, owes=0)
         return Change(self.key, replace(opened_record, hidden=log), taken=[taken])
 
     def _take_and_show(self, promise: Promise) -> Change | None:
@@ -288,8 +289,9 @@ class OrderedPartition:
             if not has_accepted and mark.rank < hidden.opened:
                 continue
             shown.append(self._shown(each, record.rank, record.digest))
-            accepted = replace(record, accepted=promise.epoch, following=each.next_offset, alone=False)
-            record = show(accepted, shown[-1])
+            owes = record.owes if has_accepted else 0
+            following = replace(record, accepted=promise.epoch, following=each.next_offset, alone=False, owes=owes)
+            record = show(following, shown[-1])
             size += each.bytes
         return Change(self.key, record, shown) if shown else self._learn(promise)
 

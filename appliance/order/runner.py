@@ -264,13 +264,16 @@ class OrderRunner:
                     self.problems.tell(str(each.key), error)
 
     async def _has_moved(self) -> bool:
-        """Start the lane again if another broker leads a log: it may have lost records (invariant J)."""
+        """Start the lane again if another broker leads a log, or it was made anew: it lacks records (invariant J)."""
         now = loop_seconds()
         if now < self._looked + _LOOK_SECONDS or not self.partitions:
             return False
         metadata = await self.lane.learn({log.topic for key in self.partitions for log in self.lane.logs_of(key)})
         self._looked = loop_seconds()
-        if moved := self.lane.has_moved(metadata):
+        checked = [key for key, each in self.partitions.items() if key not in self._unchecked and not each.failure]
+        known = self.lane.writer.epochs
+        anew = any(log not in known for key in checked for log in self.lane.logs_of(key))
+        if moved := anew or self.lane.has_moved(metadata):
             self.lane.restart()
         return moved
 

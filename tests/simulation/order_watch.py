@@ -83,7 +83,7 @@ class OrderWatch:
                 lane = number
                 for written in (each for entry in pending for each in unpack(batch_of(entry), 0)):
                     remembered.add(decode(written))
-            elif topic != self._naming.offsets_topic and pending:
+            elif topic != self._naming.offsets_topic and ".aside-" not in topic and pending:
                 data[Partition(topic, number)] = log, pending
         if data and transaction.id != self._naming.transactional_id(lane):
             raise Violation(f"B: {transaction.id} writes to {[*data]} of {cluster}")
@@ -101,6 +101,12 @@ class OrderWatch:
                 self._accepted[accepted] = max(record.rank, self._accepted.get(accepted, 0))
         if data:
             raise Violation(f"A: {cluster} writes to {[*data]}, and not what part of the order that is")
+
+    def begin_again(self, cluster: str, topic: str) -> None:
+        """A cluster's T-globals of a topic are rebuilt, and are watched again."""
+        self.damaged.discard((cluster, topic))
+        for key in [key for name, key in self._shown if (name, key.topic) == (cluster, topic)]:
+            del self._shown[cluster, key]
 
     def end(self, cluster: str, key: Partition) -> int:
         """The end of a T-global as it is remembered."""

@@ -16,6 +16,7 @@ SUBCOMMANDS: Mapping[str, tuple[str, str]] = {
     "join": ("make a cluster a member", "appliance.commands.order.change:JOIN"),
     "leave": ("end a cluster's membership", "appliance.commands.order.change:LEAVE"),
     "alone": ("let the home show what nobody else has", "appliance.commands.order.change:ALONE"),
+    "rebuild": ("make a T-global anew that is stopped", "appliance.commands.order.rebuild:REBUILD"),
     "resume": ("go on with an origin that has stopped", "appliance.commands.order.change:RESUME"),
 }
 """The commands by name: a line of help, and where the command is."""

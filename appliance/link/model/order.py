@@ -161,6 +161,7 @@ class OrderRecord:
     T-global, whose topic is ``global_id``. ``following`` is the offset of the accepted home's hidden log where T-global
     goes on, -1 if unknown. ``hidden`` is its own hidden log, if it is or was home. A home that is ``alone`` shows what
     nobody else has. While it is ``stopped`` for a reason, its logs are not what it has accepted, and it does not vote.
+    One that was rebuilt ``owes`` a rank: it stays stopped below that in the epoch that it has accepted.
     """
 
     accepted: Epoch = NO_EPOCH
@@ -173,6 +174,7 @@ class OrderRecord:
     global_id: UUID = NOWHERE
     hidden_id: UUID = NOWHERE
     stopped: str = ""
+    owes: int = 0
 
     def is_final(self, epoch: Epoch) -> bool:
         """True if what its T-global shows is in the order for ever, for whoever has promised this epoch.

@@ -61,6 +61,7 @@ def encode_order(partition: Partition, record: OrderRecord, now: int) -> Record:
         "global_id": record.global_id.hex,
         "hidden_id": record.hidden_id.hex,
         "stopped": record.stopped,
+        "owes": record.owes,
         "hidden": _hidden(record.hidden) if record.hidden else None,
     }
     return _record({"order": partition}, value, now)
@@ -122,6 +123,7 @@ def order_of(key: Any, value: Mapping[str, Any]) -> tuple[Partition, OrderRecord
         UUID(value["global_id"]),
         UUID(value["hidden_id"]),
         text(value["stopped"]),
+        whole(value.get("owes", 0), 0),
     )
     return Partition(text(topic), whole(number, 0)), record
 

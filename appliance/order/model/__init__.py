@@ -5,6 +5,7 @@
 - ``wishes``: operators' commands as wishes.
 - ``changes``: the values that a transaction of the order's lane writes.
 - ``view``: the order as the facts of all clusters show it.
+- ``rebuilding``: what two T-globals share, and what a rebuilt cluster answers for.
 - ``shown``: the view as JSON, and for a terminal.
 - ``metrics``: the view for Prometheus.
 """

@@ -1,0 +1,129 @@
+"""Rebuilding a T-global: what it shares with another one, and what a cluster that begins again answers for. Pure."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import merge
+from typing import NamedTuple
+
+from appliance.kafka.protocol.metadata import Partition
+from appliance.link.model.offset_map import Segment
+from appliance.link.model.offset_runs import unpack_groups
+from appliance.link.model.order import OrderRecord, Origin, Run
+from appliance.order.model.elections import Facts
+from appliance.order.model.view import OrderView
+
+REBUILDING = "is being rebuilt: it has no vote until it has what it had"
+"""The reason for which a partition is stopped that was rebuilt, and copies."""
+
+Maps = Mapping[Origin, Sequence[Segment]]
+"""The map of each origin of a partition of T to one T-global."""
+
+
+class Placed(NamedTuple):
+    """A run, and the offset of its first record in a T-global."""
+
+    offset: int
+    run: Run
+
+
+class Shared(NamedTuple):
+    """The first ``rank`` records are the same; ``offset`` is that of the first other one here, None if there is none.
+
+    ``own`` and ``theirs`` are the numbers of records that the maps have.
+    """
+
+    rank: int
+    offset: int | None
+    own: int
+    theirs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """A partition of T-global from offset ``start`` to ``end``, which nobody else has, in whole or in part.
+
+    Its ``records`` alone it has shown; it is None if no map of offsets says so, and all of T-global is set aside.
+    """
+
+    partition: int
+    start: int
+    end: int
+    records: int | None
+
+
+def shared(own: Maps, theirs: Maps) -> Shared:
+    """Compare two T-globals from their first records on."""
+    left, right = _placed(own), _placed(theirs)
+    ours, others = next(left, None), next(right, None)
+    rank = 0
+    while ours is not None and others is not None:
+        if (ours.run.origin, ours.run.first) != (others.run.origin, others.run.first):
+            break
+        length = min(ours.run.length, others.run.length)
+        rank += length
+        ours = _after(ours, length) or next(left, None)
+        others = _after(others, length) or next(right, None)
+    counts = (
+        rank + sum(each.run.length for each in ([first] if first else [])) + sum(each.run.length for each in rest)
+        for first, rest in ((ours, left), (others, right))
+    )
+    return Shared(rank, ours.offset if ours else None, *counts)
+
+
+def _after(placed: Placed, records: int) -> Placed | None:
+    offset, run = placed
+    if run.length == records:
+        return None
+    return Placed(offset + records, run._replace(first=run.first + records, length=run.length - records))
+
+
+def _placed(maps: Maps) -> Iterator[Placed]:
+    return merge(*(_runs(origin, segments) for origin, segments in maps.items()))
+
+
+def _runs(origin: Origin, segments: Sequence[Segment]) -> Iterator[Placed]:
+    for segment in segments:
+        source, copy = segment.range.source_from, segment.range.copy_from
+        for group in unpack_groups(segment.range.packed):
+            for _ in range(group.repeat):
+                source, copy = source + group.source_gap, copy + group.copy_gap
+                yield Placed(copy, Run(origin, source, group.length))
+                source, copy = source + group.length, copy + group.length
+
+
+def is_stopped(record: OrderRecord) -> bool:
+    """True if only a rebuild lets the partition go on; of one that is being rebuilt it is done already."""
+    return record.stopped not in ("", REBUILDING)
+
+
+def refusal(own: str, keys: Collection[Partition], view: OrderView) -> str:
+    """The reason that these partitions cannot be rebuilt as things are; empty if they can be."""
+    unknown = {each.id: each.unknown for each in view.clusters if each.unknown}
+    if not keys:
+        return "nothing is stopped: `appliance order status`; with --topic a T-global is made anew nevertheless"
+    for each in view.partitions:
+        if Partition(each.topic, each.partition) not in keys:
+            continue
+        epoch = view.lanes[each.lane].epoch
+        if epoch is None:
+            return "no cluster has promised anything yet: start the processes first"
+        if epoch.home == own:
+            return f"{own} is home of {each}: `appliance order move --to` another cluster first"
+        if epoch.home in unknown:
+            return f"{epoch.home}, the home of {each}, does not answer: {unknown[epoch.home]}"
+        if not each.open:
+            return f"epoch {epoch} is not open yet for {each}: see `appliance order status`"
+        if all(part.stopped for part in each.parts if part.cluster != own):
+            return f"{each} is stopped in all other clusters, too: nobody has its records"
+    return ""
+
+
+def begun_again(home: Facts, before: OrderRecord) -> OrderRecord:
+    """The part in the order of a cluster that has nothing any more.
+
+    It may have acknowledged whatever the home has taken: it has no vote below that in the home's epoch.
+    """
+    assert home.promise is not None
+    epoch = home.promise.epoch
+    owes = max(home.record.length(epoch.home), before.rank if before.accepted == epoch else 0, before.owes)
+    return OrderRecord(accepted=epoch, owes=owes, stopped=REBUILDING)
