@@ -63,10 +63,19 @@ async def catch_up(
     if not runs:
         return None
     rank = record.rank + sum(run.length for run in runs)
+    is_whole = rank == theirs.rank and record.digest.after(runs) == theirs.digest
+    anew = any(_is_anew(positions.get(origin.of(key.topic)), place) for origin, place in places.items())
+    if anew and not is_whole:
+        raise Unreachable(f"{maps.name}: nobody knows all records of {key} before an origin was made anew")
     if rank > theirs.rank or (rank == theirs.rank and record.digest.after(runs) != theirs.digest):
         raise PartitionStopped(diverged(key, record.rank, theirs.rank))
     vector = _vector(runs, places, at_the_end=rank == theirs.rank)
     return Learned(record.rank, promise.epoch, (Shown(batches, runs, vector),))
+
+
+def _is_anew(own: Position | None, theirs: Place) -> bool:
+    """True if the peer has gone on with another topic of an origin."""
+    return own is not None and is_another(own.source_id, theirs.topic_id)
 
 
 def _start(
@@ -81,7 +90,7 @@ def _start(
     own, theirs = positions.get(partition), maps.position(partition)
     next_offset = own.next_offset if own else 0
     if theirs is not None and own is not None and is_another(own.source_id, theirs.source_id):
-        raise Unreachable(f"{maps.name}: nobody knows where {partition} goes on there: it was made anew since")
+        own, next_offset = None, 0  # the digest at the end tells whether all of the former topic is shown here
     if theirs is None or next_offset >= theirs.next_offset:
         return None
     answer = maps.translate(partition, next_offset, own.source_id if own else NOWHERE)

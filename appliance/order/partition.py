@@ -146,16 +146,20 @@ class OrderedPartition:
             return None
         if home is not None and self.hidden.is_read and home.failure is None and not self.hidden.lacks:
             return None
-        ahead = [
+        ahead = self._ahead(promise, record)
+        if self.avoided.issuperset(peer.id for peer in ahead):
+            self.avoided.clear()
+        others = [peer for peer in ahead if peer.id not in self.avoided]
+        return max(others, key=lambda peer: peer.record(self.key).rank, default=None)
+
+    def _ahead(self, promise: Promise, record: OrderRecord) -> list[Peer]:
+        """The clusters that can be read now and show more, of which all is in the order for ever."""
+        return [
             peer
             for peer in self.peers.values()
             if peer.failure is None and peer.record(self.key).rank > record.rank and peer.checkpoint.promise is not None
             if peer.checkpoint.promise.epoch <= promise.epoch and peer.record(self.key).is_final(promise.epoch)
         ]
-        if self.avoided.issuperset(peer.id for peer in ahead):
-            self.avoided.clear()
-        others = [peer for peer in ahead if peer.id not in self.avoided]
-        return max(others, key=lambda peer: peer.record(self.key).rank, default=None)
 
     def _learn(self, promise: Promise) -> Change | None:
         """Show what a catch-up has brought: it is visible elsewhere, and so it is final."""
@@ -176,12 +180,12 @@ class OrderedPartition:
         winner = best(records)
         theirs = records[winner]
         opened = theirs.length(winner)
-        final = (each.record.rank for each in facts.values() if each.record.is_final(promise.epoch))
-        if record.rank < max(final, default=0):
-            return None  # the catch-up brings it
         if record.rank > opened:
             raise PartitionStopped(diverged(self.key, record.rank, opened))
         hidden, tail = theirs.hidden_tail(winner), list[HiddenTransaction]()
+        visible = [peer for peer in self._ahead(promise, record) if peer.id not in self.avoided]
+        if record.rank < opened and (hidden is None or visible):
+            return None  # the catch-up brings it
         if hidden is not None and opened > record.rank:
             self.hidden.read(self.hidden_logs.get(winner), hidden.epoch, theirs.following)
             self.hidden.tail += (arrived := self.hidden.transactions(record.rank, UNLIMITED))

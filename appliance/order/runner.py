@@ -34,6 +34,9 @@ YIELD_SECONDS = 5.0
 _RETRY, _CHECK_AGAIN = 0.5, 5.0
 """Pauses after a catch-up that failed, and between two checks of logs that must not be written, in seconds."""
 
+_CHECK_SOON = 0.1
+"""The same of logs with a transaction that is ending, or without a leader."""
+
 
 _LOOK_SECONDS = 5.0
 """Interval of looks for other leaders of the logs, in seconds."""
@@ -202,7 +205,7 @@ class OrderRunner:
                 if (promise := self.lane.promise) is not None:
                     self._note_progress(promise)
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_TICK):
+                    async with asyncio.timeout(min([_TICK, *(due - began for due in self._unchecked.values())])):
                         await self.wake.wait()
             self._failures = 0
             self.problems.over(self.name)
@@ -256,12 +259,12 @@ class OrderRunner:
                 each.failure = None
                 del self._unchecked[each.key]
                 self.problems.over(str(each.key))
-            else:
+            elif isinstance(error, PartitionStopped):
                 self._unchecked[each.key] = now + _CHECK_AGAIN
-                if isinstance(error, PartitionStopped):
-                    each.stop(error)
-                else:
-                    self.problems.tell(str(each.key), error)
+                each.stop(error)
+            else:
+                self._unchecked[each.key] = now + _CHECK_SOON
+                self.problems.tell(str(each.key), error)
 
     async def _has_moved(self) -> bool:
         """Start the lane again if another broker leads a log, or it was made anew: it lacks records (invariant J)."""

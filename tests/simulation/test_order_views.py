@@ -25,7 +25,7 @@ def order(calm: Clusters) -> Calm:
     order.world.make_topic("orders", 2)
     for name in order.world.names:
         order.world.start(name)
-    for _ in range(60):
+    for _ in range(150):
         order.world.write()
         order.go_on(0.02)
     order.settle()
