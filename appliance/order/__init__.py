@@ -11,7 +11,8 @@ Comes in: the records of T of all clusters. Goes out, in the own cluster alone: 
 - ``lane``: the only writer of a cluster: T-global, hidden log and positions in one transaction.
 - ``partition``: one partition of T: take, show and follow.
 - ``catch_up``: what is visible in another cluster's T-global.
-- ``runner``: a lane at work: promises, openings, transactions.
+- ``ballot``: the part of a lane in elections: beats, wishes, promises.
+- ``runner``: a lane at work: its logs checked, its transactions.
 - ``process``: the lanes of one cluster, and the topics that they order.
 - ``handle``: an open order, for those that look at it.
 - ``model``: decisions without IO.

@@ -29,17 +29,12 @@ from appliance.order.hidden_log import HiddenReading, HiddenTransaction
 from appliance.order.lane import OrderLane
 from appliance.order.model.changes import Change, Shown, Taken, places_of, show
 from appliance.order.model.elections import Facts, acknowledged, best, is_elected, voters
+from appliance.order.model.gate import Gate
 from appliance.order.model.rebuilding import REBUILDING
 from appliance.order.peers import Peer
 
 WINDOW = 64 * 1024 * 1024
 """Bytes that a hidden log may be ahead of what is shown at home."""
-
-ALONE_SECONDS = 10.0
-"""Time without an acknowledgement after which a home may go on alone, in seconds."""
-
-NEAR = 50_000
-"""Records that another cluster may lack when a home that was alone waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +75,7 @@ class OrderedPartition:
     """The clusters from which a catch-up has brought nothing: their T-globals may have deleted what is lacking."""
     pauses: bool = False
     """True while the home takes nothing: it yields to another one."""
-    may_go_alone: bool = False
-    """True if the home shows what nobody else has once all others are silent for long."""
-    _bound: int = field(init=False, default=-1)
-    _bound_since: float = field(init=False, default=0.0)
-    """The rank that others have acknowledged, and since when, or since when they had all."""
+    gate: Gate = field(init=False, default_factory=Gate)
     arrivals: Arrivals = field(init=False)
     hidden: HiddenReading = field(init=False)
 
@@ -97,7 +88,7 @@ class OrderedPartition:
         self.arrivals.restart()
         self.hidden.stop()
         self.learned = None
-        self._bound = -1
+        self.gate.restart()
 
     @property
     def record(self) -> OrderRecord:
@@ -111,7 +102,7 @@ class OrderedPartition:
         }
 
     def next_change(self) -> Change | None:
-        """What the lane writes next; None if there is nothing to write."""
+        """The lane's next change here; None if there is nothing to write."""
         promise = self.lane.promise
         reason = str(self.failure or "") or (REBUILDING if self.record.rank < self.record.owes else "")
         if reason != self.record.stopped:
@@ -219,7 +210,8 @@ class OrderedPartition:
         if (resumed := self.arrivals.resumed(hidden.vector)) is not None:
             vector, gaps = resumed
             return Change(self.key, replace(record, hidden=replace(hidden, vector=vector)), gaps=gaps)
-        record, bound = self._gate(promise, record, hidden)
+        rank = acknowledged(promise, self.own, self.facts())
+        record, bound = self.gate.bound(record, hidden, rank, loop_seconds())
         shown = []
         for each in self.hidden.transactions(record.rank, bound):
             if each.mark.rank > record.rank:
@@ -233,23 +225,6 @@ class OrderedPartition:
         if not shown and taken is None and record == self.record:
             return None
         return Change(self.key, replace(record, hidden=hidden), shown, [taken] if taken else ())
-
-    def _gate(self, promise: Promise, record: OrderRecord, hidden: HiddenLog) -> tuple[OrderRecord, int]:
-        """The rank up to which the home may show; the record, which says if that is what nobody else has.
-
-        A home that is alone closes its gate when another one is near, and is alone no longer once that has all.
-        """
-        bound, now = acknowledged(promise, self.own, self.facts()), loop_seconds()
-        if bound != self._bound or hidden.rank <= bound:
-            self._bound, self._bound_since = bound, now
-        is_stalled = now - self._bound_since >= ALONE_SECONDS
-        if not record.alone:
-            goes_alone = self.may_go_alone and is_stalled and hidden.rank > record.rank
-            return (replace(record, alone=True), hidden.rank) if goes_alone else (record, bound)
-        if bound >= max(record.rank, hidden.opened, 1):
-            return replace(record, alone=False), bound
-        is_near = bound > 0 and not is_stalled and record.rank - bound <= NEAR
-        return record, bound if is_near else hidden.rank
 
     def has_handed_over(self, promise: Promise, target: str) -> bool:
         """True if all that was taken is shown, here and in the cluster that is to be home."""

@@ -25,6 +25,7 @@ from appliance.link.model.order import Members
 from appliance.link.model.replicas import Replica
 from appliance.link.model.topic_configs import beats_topic, global_topic, offsets_topic, positions_topic
 from appliance.link.model.topic_configs import hidden_topic as hidden_log_topic
+from appliance.order.ballot import Ballot
 from appliance.order.lane import OrderLane
 from appliance.order.model.beats import LaneBeat, Watch, Wish
 from appliance.order.names import BEATS_LOG, hidden_topic
@@ -103,7 +104,7 @@ class OrderProcess:
         self.runners = [self._runner(lane) for lane in range(self.order.lanes)]
         pulse = Pulse(self.own, self.clusters, self._lane_beats, self._hear, self._meet, self._problems)
         for runner in self.runners:
-            runner.beat_due = pulse.due
+            runner.ballot.beat_due = pulse.due
         ending = asyncio.Event()
         lanes = [asyncio.create_task(runner.run(ending), name=runner.name) for runner in self.runners]
         beside = [
@@ -127,20 +128,20 @@ class OrderProcess:
             lane.result()
 
     def _lane_beats(self) -> Sequence[LaneBeat]:
-        return [runner.beat() for runner in self.runners]
+        return [runner.ballot.beat() for runner in self.runners]
 
     def _hear(self, cluster: str, lanes: Sequence[LaneBeat]) -> None:
         for runner, beat in zip(self.runners, lanes, strict=False):
-            runner.hear(cluster, beat)
+            runner.ballot.hear(cluster, beat)
 
     def _meet(self, wish: Wish) -> None:
         for runner in self.runners:
-            runner.meet(wish)
+            runner.ballot.meet(wish)
 
     def stand(self) -> None:
         """Become home of a new epoch, in all lanes."""
         for runner in self.runners:
-            runner.meet(Wish("", self.own, waits=False))
+            runner.ballot.meet(Wish("", self.own, waits=False))
 
     def _of(self, cluster: str) -> Callable[[str, ApplianceError | None], None]:
         return lambda subject, error: self.notice(f"{cluster}: {subject}", error)
@@ -183,8 +184,11 @@ class OrderProcess:
         }
         first = order.clusters if order.home == self.own else None
         watch = Watch(self.own, order.listed.index(self.own), loop_seconds())
-        spacing, problems = Spacing(order.commit_interval), ProblemLog(self.notice)
-        return OrderRunner(self.own, lane, peers, problems, wake, watch, spacing, first=first, alone=order.alone)
+        partitions: dict[Partition, OrderedPartition] = {}
+        ballot = Ballot(self.own, lane, peers, partitions, wake, watch, first, order.alone)
+        return OrderRunner(
+            lane, peers, ProblemLog(self.notice), wake, ballot, Spacing(order.commit_interval), partitions
+        )
 
     async def _search(self, stopping: asyncio.Event) -> None:
         """Look for topics until the end; a cluster that does not answer keeps what is known of it."""

@@ -4,32 +4,28 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
-from appliance.clock import loop_seconds, now_ms
+from appliance.clock import loop_seconds
 from appliance.engine.model.chunk import Spacing
 from appliance.engine.problem_log import ProblemLog
 from appliance.errors import ApplianceError, CopyRefused, Fenced, PartitionStopped, raise_first
 from appliance.kafka.client.configs import write_limits
 from appliance.kafka.protocol.metadata import Partition
-from appliance.link.model.order import Epoch, Members, Origin, Place, Promise
+from appliance.link.model.order import Promise
 from appliance.link.model.states import LaneState
 from appliance.link.model.stops import SETTINGS
+from appliance.order.ballot import Ballot
 from appliance.order.catch_up import catch_up
 from appliance.order.lane import OrderLane
-from appliance.order.model.beats import LaneBeat, Watch, Wish, is_working, reached
 from appliance.order.model.changes import Change
-from appliance.order.model.elections import GATE, accepted, first_promise, may_be_first, next_epoch, promise
+from appliance.order.model.elections import accepted
 from appliance.order.partition import Learned, OrderedPartition
 from appliance.order.peers import Peer
 
 _BACKOFF_MAX = 5.0
 _TICK, _IDLE_MARK = 0.5, 2.0
 """Longest pause between two looks at what is due, and between two commits of an idle lane, in seconds."""
-
-YIELD_SECONDS = 5.0
-"""Longest time for which a home that yields takes nothing."""
 
 _RETRY, _CHECK_AGAIN = 0.5, 5.0
 """Pauses after a catch-up that failed, and between two checks of logs that must not be written, in seconds."""
@@ -46,48 +42,17 @@ _REFUSED_SECONDS = 60.0
 """Time after which a refused record is tried again: the log's settings may allow it by then."""
 
 
-class Candidacy(NamedTuple):
-    """It is to become home of a new epoch with these members; the operator has declared some clusters lost."""
-
-    members: Members
-    lost: Members = ()
-
-
-class Yielding(NamedTuple):
-    """A home takes nothing more until another cluster has begun a new epoch, or this time is over."""
-
-    target: str
-    until: float
-
-
 @dataclass(eq=False)
 class OrderRunner:
-    """One lane of the cluster ``own``, whose ``partitions`` may be changed at any time; ``peers`` are the other lanes.
+    """One lane of an order, whose ``partitions`` may be changed at any time; ``peers`` are those of other clusters."""
 
-    ``first``: it is to become home of these members where nobody has promised anything yet. With ``alone`` a home of
-    two clusters goes on when the other one is silent. ``beat_due`` asks for a beat at once.
-    """
-
-    own: str
     lane: OrderLane
     peers: Mapping[str, Peer]
     problems: ProblemLog
     wake: asyncio.Event
-    watch: Watch
+    ballot: Ballot
     spacing: Spacing
-    partitions: dict[Partition, OrderedPartition] = field(default_factory=dict)
-    first: Members | None = None
-    alone: bool = True
-    beat_due: asyncio.Event = field(default_factory=asyncio.Event)
-    _candidacy: Candidacy | None = field(init=False, default=None)
-    _yielding: Yielding | None = field(init=False, default=None)
-    _yields: bool = field(init=False, default=False)
-    _goes_alone: bool = field(init=False, default=False)
-    """By the operator's word."""
-    _was_alone: bool = field(init=False, default=False)
-    _committed: float = field(init=False, default_factory=loop_seconds)
-    _advanced: float = field(init=False, default_factory=loop_seconds)
-    _state: object = field(init=False, default=None)
+    partitions: dict[Partition, OrderedPartition]
     is_placed: bool = field(init=False, default=False)
     """All partitions were added that there were at first."""
     _looked: float = field(init=False, default=0.0)
@@ -109,67 +74,15 @@ class OrderRunner:
         self._unchecked[partition.key] = 0.0
         self.wake.set()
 
-    def beat(self) -> LaneBeat:
-        """The beat of the lane now."""
-        now, promise, read = (
-            loop_seconds(),
-            self.lane.promise,
-            {name: each.log.read_at for name, each in self.peers.items()},
-        )
-        if promise is None or self.lane.state is not LaneState.COPYING:
-            return LaneBeat(reaches=tuple(reached(now, read)))
-        works = is_working(now, self._committed, self._advanced, read, promise.members, GATE - 1)
-        target = self._yielding.target if self._yielding and self._yields else ""
-        return LaneBeat(promise.epoch, works, self.watch.suspects(now), tuple(reached(now, read)), target)
-
     def shown(self) -> dict[Partition, int]:
         """The offset of each own hidden log before which T-global shows all."""
         shown: dict[Partition, int] = {}
         for key in self.partitions:
             record = self.lane.record(key)
             if record.hidden is not None and record.hidden.end is not None:
-                is_home = record.hidden_tail(self.own) is not None
+                is_home = record.hidden_tail(self.ballot.own) is not None
                 shown[self.lane.logs_of(key)[1]] = record.following if is_home else record.hidden.end.offset
         return {log: offset for log, offset in shown.items() if offset > 0}
-
-    def hear(self, cluster: str, beat: LaneBeat) -> None:
-        """Take in a beat of the lane in another cluster; a home that yields to this one is followed at once."""
-        promise = self.lane.promise
-        self.watch.hear(cluster, beat, loop_seconds())
-        if (
-            beat.yields_to == self.own
-            and promise is not None
-            and promise.epoch == beat.epoch
-            and cluster == beat.epoch.home
-        ):
-            self._candidacy = Candidacy(promise.members)
-            self.wake.set()
-
-    def meet(self, wish: Wish) -> None:
-        """Do what an operator wishes, if it is this cluster's to do."""
-        promise = self.lane.promise
-        if promise is None:
-            return
-        is_home = promise.epoch.home == self.own
-        if wish.resumed:
-            if is_home:  # another one would do it when it is home, on what was taken since
-                self._resume(wish)
-        elif wish.alone:
-            self._goes_alone = is_home
-        elif wish.members:
-            self._candidacy = Candidacy(wish.members) if is_home else self._candidacy
-        elif not wish.waits:
-            self._candidacy = Candidacy(promise.members, wish.lost) if wish.target == self.own else self._candidacy
-        elif is_home and wish.target != self.own and wish.target in promise.members:
-            self._yielding = Yielding(wish.target, loop_seconds() + YIELD_SECONDS)
-        self.wake.set()
-
-    def _resume(self, wish: Wish) -> None:
-        for cluster, topic, number, offset in wish.resumed:
-            for each in self.partitions.values():
-                for replica in each.replicas:
-                    if (replica.cluster, replica.source_topic, replica.partition) == (cluster, topic, number):
-                        each.arrivals.resume(Origin(cluster, number), Place(replica.source_id, offset, -1))
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Work until ``stopping``, which also sets ``wake``; a transaction is finished.
@@ -203,7 +116,7 @@ class OrderRunner:
             else:
                 self._learn()
                 if (promise := self.lane.promise) is not None:
-                    self._note_progress(promise)
+                    self.ballot.note_progress(promise)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(min([_TICK, *(due - began for due in self._unchecked.values())])):
                         await self.wake.wait()
@@ -294,81 +207,28 @@ class OrderRunner:
 
     async def _write_next(self) -> bool:
         now, own = loop_seconds(), self.lane.promise
-        if (newer := self._newer_promise(now)) is not None:
+        if self._is_sound(own) and (newer := self.ballot.newer_promise(now)) is not None:
             await self._commit([], newer)
-            self._yielding, self._goes_alone = None, False
-            self.watch.promised(newer.epoch, now)
-            self.beat_due.set()
+            self.ballot.promised(newer.epoch, now)
             return True
         if own is None:
             return False
-        self._prepare(own, now)
+        self.ballot.prepare(own, now)
         partitions = [each for each in self.partitions.values() if each.failure or each.key not in self._unchecked]
         changes = [change for each in partitions if (change := each.next_change()) is not None]
         records = {change.partition: change.record for change in changes}
         accepted_last = {**self.lane.checkpoint.orders, **records}.values()
         everywhere = own.named != (own.members,) and all(each.accepted == own.epoch for each in accepted_last)
-        if changes or now - self._committed >= _IDLE_MARK:  # a lane that commits nothing is taken for dead
+        if changes or now - self.ballot.committed >= _IDLE_MARK:  # a lane that commits nothing is taken for dead
             await self._commit(changes, accepted(own) if everywhere else None if changes else own)
-            self._note_progress(own)
+            self.ballot.note_progress(own)
         return bool(changes)
 
     async def _commit(self, changes: Sequence[Change], promise: Promise | None) -> None:
         began = loop_seconds()
         await self.lane.commit(changes, promise)
-        self._committed = loop_seconds()
-        self.spacing.note_commit(self._committed - began)
-
-    def _prepare(self, own: Promise, now: float) -> None:
-        """Tell the partitions of what only the lane knows: a home that yields, or may go on alone."""
-        self.watch.promised(own.epoch, now)
-        if self._yielding is not None and now >= self._yielding.until:
-            self._yielding = None
-        for each in self.partitions.values():
-            each.pauses = self._yielding is not None
-            each.may_go_alone = (self.alone and len(own.members) == GATE) or self._goes_alone
-
-    def _note_progress(self, own: Promise) -> None:
-        """Note if an opening has advanced, and if all is handed over to the cluster that the home yields to."""
-        working = [each for each in self.partitions.values() if each.failure is None]
-        state = [(each.record.accepted, each.record.rank) for each in working]
-        if state != self._state or all(each.record.accepted == own.epoch for each in working):
-            self._state, self._advanced = state, loop_seconds()
-        is_alone = any(each.record.alone for each in working)
-        self._goes_alone = self._goes_alone and (is_alone or not self._was_alone)  # the word holds once
-        self._was_alone = is_alone
-        before, yielding = self._yields, self._yielding
-        self._yields = yielding is not None and all(each.has_handed_over(own, yielding.target) for each in working)
-        if self._yields and not before:
-            self.beat_due.set()
-
-    def _newer_promise(self, now: float) -> Promise | None:
-        """The promise to give: of the newest epoch that another cluster has promised, or of one of its own."""
-        own = self.lane.promise
-        if not self._is_sound(own):
-            return None
-        others = [each.checkpoint.promise for each in self.peers.values() if each.checkpoint.promise is not None]
-        newest = max(others, key=lambda each: each.epoch, default=None)
-        if newest is not None and (own is None or newest.epoch > own.epoch):
-            self._candidacy = None
-            if newest.epoch.home == self.own:  # it may have opened that epoch already
-                raise PartitionStopped(
-                    f"epoch {newest.epoch} began here, and {self.lane.positions.topic} has lost that: "
-                    "another cluster has to become home"
-                )
-            return promise(own, newest, now_ms())
-        if own is None:
-            known = [name for name, each in self.peers.items() if each.log.is_known]
-            if newest is not None or self.first is None or not may_be_first(self.own, known, self.first):
-                return None
-            return first_promise(Epoch(1, self.own), self.first, now_ms())
-        if self._candidacy is None and self.watch.stands(own, now, random.random()):
-            self._candidacy = Candidacy(own.members)
-        if self._candidacy is None:
-            return None
-        (members, lost), self._candidacy = self._candidacy, None
-        wanted = first_promise(next_epoch(self.own, [own.epoch]), members, now_ms())
-        return promise(own, replace(wanted, lost=lost), now_ms())
+        self.ballot.committed = loop_seconds()
+        self.spacing.note_commit(self.ballot.committed - began)
 
     def _is_sound(self, own: Promise | None) -> bool:
         """True if it may vote: all logs are what was written to them, or it is committed that they are not.

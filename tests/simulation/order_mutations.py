@@ -16,6 +16,7 @@ from appliance.link.model.naming import HIDDEN
 from appliance.link.model.order import NO_EPOCH, Epoch, Members, OrderRecord, Promise
 from appliance.link.model.order_records import decode_sequence_mark
 from appliance.order import hidden_log, partition
+from appliance.order.ballot import Ballot
 from appliance.order.hidden_log import HiddenBuffer
 from appliance.order.lane import OrderLane
 from appliance.order.model import elections
@@ -23,7 +24,6 @@ from appliance.order.model.changes import Change, Taken, places_of
 from appliance.order.model.elections import Facts
 from appliance.order.partition import OrderedPartition
 from appliance.order.peers import Peer
-from appliance.order.runner import OrderRunner
 from tests.simulation import fetching
 
 _ENDLESS = 2**62
@@ -179,7 +179,7 @@ def takes_over_in_sight(patch: pytest.MonkeyPatch) -> None:
 
 def catch_up_without_its_promise(patch: pytest.MonkeyPatch) -> None:
     """A cluster copies from any T-global, and promises what that cluster had promised afterwards."""
-    promised = OrderRunner._newer_promise
+    promised = Ballot.newer_promise
 
     def source(self: OrderedPartition) -> Peer | None:
         if self.failure is not None or self.learned is not None or self.lane.promise is None:
@@ -191,7 +191,7 @@ def catch_up_without_its_promise(patch: pytest.MonkeyPatch) -> None:
         ]
         return max(ahead, key=lambda peer: peer.record(self.key).rank, default=None)
 
-    def later(self: OrderRunner, now: float) -> Promise | None:
+    def later(self: Ballot, now: float) -> Promise | None:
         newer = promised(self, now)
         if newer is None or newer.epoch.home == self.own or self.lane.promise is None:
             return newer
@@ -206,7 +206,7 @@ def catch_up_without_its_promise(patch: pytest.MonkeyPatch) -> None:
     show = OrderedPartition._learn
     patch.setattr(OrderedPartition, "source_to_learn_from", source)
     patch.setattr(OrderedPartition, "_learn", learn)
-    patch.setattr(OrderRunner, "_newer_promise", later)
+    patch.setattr(Ballot, "newer_promise", later)
 
 
 def acknowledges_what_it_learned_later(patch: pytest.MonkeyPatch) -> None:
@@ -269,16 +269,16 @@ def marks_known_by_their_content(patch: pytest.MonkeyPatch) -> None:
 
 
 def _promise_late(patch: pytest.MonkeyPatch) -> None:
-    promised, met = OrderRunner._newer_promise, Counter[tuple[int, Epoch]]()
+    promised, met = Ballot.newer_promise, Counter[tuple[int, Epoch]]()
 
-    def late(self: OrderRunner, now: float) -> Promise | None:
+    def late(self: Ballot, now: float) -> Promise | None:
         own, newer = self.lane.promise, promised(self, now)
         if newer is None or own is None or own.epoch.home != self.own or newer.epoch.home == self.own:
             return newer
         met[id(self), newer.epoch] += 1
         return newer if met[id(self), newer.epoch] > _LOOKS else None
 
-    patch.setattr(OrderRunner, "_newer_promise", late)
+    patch.setattr(Ballot, "newer_promise", late)
 
 
 def _is_mark(batch: Batch) -> bool:

@@ -62,7 +62,7 @@ class OrderPages:
         view = self.view if self.view and now_ms() - self.view.at <= STALE_SECONDS * 1000 else None
         if path == "/metrics":
             now, runners = loop_seconds(), self.process.runners if self.process else []
-            silent = {runner.lane.index: runner.watch.suspects(now) for runner in runners}
+            silent = {runner.lane.index: runner.ballot.watch.suspects(now) for runner in runners}
             collector = OrderCollector(self.view, silent, fresh=view is not None)
             return Page(200, CONTENT_TYPE_PLAIN_0_0_4, exposition(collector))
         if path not in ("/health", "/status"):

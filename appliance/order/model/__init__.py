@@ -3,6 +3,7 @@
 - ``elections``: promises, votes, and the gate.
 - ``beats``: beats, wishes, and the watch over the home.
 - ``wishes``: operators' commands as wishes.
+- ``gate``: the rank up to which a home may show.
 - ``changes``: the values that a transaction of the order's lane writes.
 - ``view``: the order as the facts of all clusters show it.
 - ``rebuilding``: what two T-globals share, and what a rebuilt cluster answers for.
