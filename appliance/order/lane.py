@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from appliance.clock import now_ms
+from appliance.engine.model.chunk import by_turn
 from appliance.engine.model.map_growth import MapGrowth, MapUpdate
 from appliance.engine.write.copies import NEVER_WRITTEN, CopyExaminer, SearchEnds
 from appliance.engine.write.ownership import OwnedLane
@@ -146,8 +147,7 @@ class OrderLane(OwnedLane):
             queues.append([(shown, batch) for each in change.shown for batch in each.batches])
             taken = [(*each.batches, encode_sequence_mark(each.mark, now)) for each in change.taken]
             queues.append([(hidden, batch) for batches in taken for batch in batches])
-        longest = max(map(len, queues), default=0)
-        return [[queue[turn] for queue in queues if turn < len(queue)] for turn in range(longest)]
+        return by_turn(queues)
 
     def _with_ends(self, change: Change, ends: Mapping[Partition, int]) -> OrderRecord:
         """The record, with the ends of what was written; a hidden log that begins does so where it ended."""

@@ -11,28 +11,23 @@ from appliance.engine.model.chunk import Spacing
 from appliance.engine.problem_log import Notice, ProblemLog
 from appliance.engine.read.source_reader import SourceReader
 from appliance.errors import ApplianceError, LinkRefused, raise_first
-from appliance.kafka.client.config_filter import ConfigFilter
-from appliance.kafka.client.configs import configs
 from appliance.kafka.client.delete_records import delete_records
 from appliance.kafka.client.interface import Cluster
-from appliance.kafka.client.topics import create_topics, grow_topics, require_led
-from appliance.kafka.protocol.metadata import Metadata, Partition
+from appliance.kafka.client.topics import require_led
+from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.retry import retry_while_busy
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.layout import Layout
-from appliance.link.model.naming import Naming
-from appliance.link.model.order import Members
-from appliance.link.model.replicas import Replica
-from appliance.link.model.topic_configs import beats_topic, global_topic, offsets_topic, positions_topic
-from appliance.link.model.topic_configs import hidden_topic as hidden_log_topic
+from appliance.link.model.topic_configs import beats_topic, offsets_topic, positions_topic
 from appliance.order.ballot import Ballot
 from appliance.order.lane import OrderLane
 from appliance.order.model.beats import LaneBeat, Watch, Wish
-from appliance.order.names import BEATS_LOG, hidden_topic
+from appliance.order.names import BEATS_LOG
 from appliance.order.partition import OrderedPartition
 from appliance.order.peers import Peer
 from appliance.order.pulse import Pulse
 from appliance.order.runner import OrderRunner
+from appliance.order.topics import Order, OrderTopics, PartitionLogs, make_topics
 from appliance.runtime.background import unless_stopped
 
 _RETRY = 1.0
@@ -40,33 +35,6 @@ _RETRY = 1.0
 
 _TRIM_SECONDS, _KEPT_SECONDS = 60.0, 3600.0
 """Interval of deletions from hidden logs, and the time for which what is shown stays there, in seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """An order of the topics of the clusters as they are ``listed``, whose first home is ``home``.
-
-    With ``single`` all partitions of a topic have one order. ``lanes`` are as many in each cluster. With ``alone`` the
-    home of two clusters goes on when the other one is silent.
-    """
-
-    listed: tuple[str, ...]
-    home: str
-    naming: Naming
-    lanes: int
-    single: bool = False
-    alone: bool = True
-    records_gaps: bool = False
-    replication_factor: int = -1
-    commit_bytes: int = 2**24
-    commit_interval: float = 0.025
-    transaction_timeout: float = 60.0
-    discovery_seconds: float = 3.0
-
-    @property
-    def clusters(self) -> Members:
-        """Their ids, sorted."""
-        return tuple(sorted(self.listed))
 
 
 @dataclass(eq=False)
@@ -80,7 +48,6 @@ class OrderProcess:
     notice: Notice
     runners: list[OrderRunner] = field(init=False, default_factory=list)
     _readers: dict[str, SourceReader] = field(init=False, default_factory=dict)
-    _known: dict[str, Metadata] = field(init=False, default_factory=dict)
     _problems: ProblemLog = field(init=False)
 
     def __post_init__(self) -> None:
@@ -166,7 +133,7 @@ class OrderProcess:
         async def make() -> None:
             by_lane = positions_topic(naming, self.order.lanes, factor), offsets_topic(naming, self.order.lanes, factor)
             own = *by_lane, beats_topic(BEATS_LOG.topic, factor)
-            raise_first((await create_topics(self.cluster, own)).failures.values())
+            await make_topics(self.cluster, [*own])
             metadata = await require_led(self.cluster, {topic.name: topic.partitions for topic in own})
             lanes = len(metadata.topics[naming.positions_topic].leaders)
             if lanes != self.order.lanes:
@@ -191,14 +158,14 @@ class OrderProcess:
         )
 
     async def _search(self, stopping: asyncio.Event) -> None:
-        """Look for topics until the end; a cluster that does not answer keeps what is known of it."""
+        """Look for topics until the end."""
+        topics = OrderTopics(self.order, self.own, self.clusters, self._problems)
         while not stopping.is_set():
-            await asyncio.gather(*(self._look(name) for name in self.clusters))
             try:
-                await self._make_logs()
-                self._assign()
+                for key, logs in (await topics.search()).items():
+                    self._assign(key, logs)
                 for runner in self.runners:
-                    runner.is_placed = runner.is_placed or self.own in self._known
+                    runner.is_placed = runner.is_placed or topics.sees_own
                     runner.wake.set()
                 self._problems.over("topics")
             except ApplianceError as error:
@@ -207,65 +174,12 @@ class OrderProcess:
                 async with asyncio.timeout(self.order.discovery_seconds):
                     await stopping.wait()
 
-    async def _look(self, name: str) -> None:
-        try:
-            self._known[name] = await self.clusters[name].metadata(None)
-            self._problems.over(f"topics of {name}")
-        except ApplianceError as error:
-            self._problems.tell(f"topics of {name}", error)
-
-    def _topics(self) -> dict[str, int]:
-        """The topics of the order, each with the number of partitions of its logs."""
-        sizes: dict[str, int] = {}
-        for metadata in self._known.values():
-            for topic in self.order.naming.copied(metadata.topics):
-                size = 1 if self.order.single else len(topic.leaders)
-                sizes[topic.name] = max(size, sizes.get(topic.name, 0))
-        return {name: size for name, size in sizes.items() if size}
-
-    async def _make_logs(self) -> None:
-        """Make and grow T-global and the hidden log of each topic."""
-        topics, factor = self._topics(), self.order.replication_factor
-        names = {topic: (self.order.naming.destination(topic), hidden_topic(topic)) for topic in topics}
-        known = self._known[self.own].topics if self.own in self._known else {}
-        sizes = {name: topics[topic] for topic, both in names.items() for name in both}
-        missing = [topic for topic, both in names.items() if not known.keys() >= {*both}]
-        smaller = {name: size for name, size in sizes.items() if name in known and len(known[name].leaders) < size}
-        if missing:
-            keys = await ConfigFilter(self.cluster).known_settings()
-            settings = await configs(self.cluster, [topic for topic in missing if topic in known])
-            new = [
-                each
-                for topic in missing
-                for shown, hidden in [names[topic]]
-                for each in (
-                    global_topic(shown, topics[topic], factor, settings.get(topic, {}), keys),
-                    hidden_log_topic(hidden, topics[topic], factor, keys),
-                )
-                if each.name not in known
-            ]
-            raise_first((await create_topics(self.cluster, new)).failures.values())
-        if smaller:
-            raise_first((await grow_topics(self.cluster, smaller)).values())
-        if missing or smaller:
-            await retry_while_busy(lambda: require_led(self.cluster, sizes))
-            self._known[self.own] = await self.cluster.metadata(None)
-
-    def _assign(self) -> None:
-        layout, own = Layout(self.order.lanes), self._known.get(self.own)
-        for topic, size in self._topics().items():
-            names = self.order.naming.destination(topic), hidden_topic(topic)
-            logs = [own.topics[name] for name in names if own and name in own.topics]
-            for number in range(size if len(logs) == len(names) else 0):
-                key = Partition(topic, number)
-                if any(number >= len(each.leaders) for each in logs):
-                    continue
-                runner = self.runners[layout.lane_of(*key)]
-                if key not in runner.partitions:
-                    runner.add(self._partition(runner, key))
-                runner.partitions[key].replicas = tuple(self._origins(key))
-                runner.partitions[key].hidden_logs = self._hidden_logs(key)
-                runner.wake.set()
+    def _assign(self, key: Partition, logs: PartitionLogs) -> None:
+        runner = self.runners[Layout(self.order.lanes).lane_of(*key)]
+        if key not in runner.partitions:
+            runner.add(self._partition(runner, key))
+        runner.partitions[key].replicas = logs.origins
+        runner.partitions[key].hidden_logs = logs.hidden
 
     async def _trim(self) -> None:
         """Delete from the hidden logs what has been shown for long: nobody follows it any more."""
@@ -287,22 +201,3 @@ class OrderProcess:
         size = self.order.commit_bytes
         further = runner.problems, runner.wake, size, self.order.single, self.order.records_gaps
         return OrderedPartition(key, self.own, runner.lane, runner.peers, self._readers, *further)
-
-    def _origins(self, key: Partition) -> Sequence[Replica]:
-        """The origins of a partition of T, in all clusters that were seen."""
-        return [
-            Replica(key.topic, number, self.order.naming.destination(key.topic), topic.id, topic.id, name)
-            for name, metadata in self._known.items()
-            if (topic := metadata.topics.get(key.topic)) is not None
-            for number in range(len(topic.leaders))
-            if self.order.single or number == key.number
-        ]
-
-    def _hidden_logs(self, key: Partition) -> Mapping[str, Replica]:
-        """The hidden log of each cluster that has one."""
-        name = hidden_topic(key.topic)
-        return {
-            cluster: Replica(name, key.number, "", topic.id, topic.id, cluster)
-            for cluster, metadata in self._known.items()
-            if (topic := metadata.topics.get(name)) is not None
-        }

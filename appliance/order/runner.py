@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import random
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,6 +11,7 @@ from appliance.engine.problem_log import ProblemLog
 from appliance.errors import ApplianceError, CopyRefused, Fenced, PartitionStopped, raise_first
 from appliance.kafka.client.configs import write_limits
 from appliance.kafka.protocol.metadata import Partition
+from appliance.link.client.retry import back_off
 from appliance.link.model.order import Promise
 from appliance.link.model.states import LaneState
 from appliance.link.model.stops import SETTINGS
@@ -23,7 +23,6 @@ from appliance.order.model.elections import accepted
 from appliance.order.partition import Learned, OrderedPartition
 from appliance.order.peers import Peer
 
-_BACKOFF_MAX = 5.0
 _TICK, _IDLE_MARK = 0.5, 2.0
 """Longest pause between two looks at what is due, and between two commits of an idle lane, in seconds."""
 
@@ -276,7 +275,4 @@ class OrderRunner:
     async def _tell_and_back_off(self, error: ApplianceError, stopping: asyncio.Event) -> None:
         self.problems.tell(self.name, error)
         self._failures += 1
-        pause = min(_BACKOFF_MAX, 0.05 * 2**self._failures)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(pause * random.uniform(0.5, 1)):
-                await stopping.wait()
+        await back_off(self._failures, stopping)

@@ -12,7 +12,8 @@ from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.checkpoint import Owner
 from appliance.link.model.order import Origin
 from appliance.order.names import order_naming
-from appliance.order.process import Order, OrderProcess
+from appliance.order.process import OrderProcess
+from appliance.order.topics import Order
 from appliance.settings.values import Side
 from tests.simulation.administration import Administration
 from tests.simulation.brokers import Brokers, Topic

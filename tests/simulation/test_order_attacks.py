@@ -11,7 +11,7 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, body
 from appliance.order.model.beats import Wish
 from appliance.order.names import BEATS_LOG
-from appliance.order.process import OrderProcess
+from appliance.order.topics import OrderTopics
 from tests.simulation.brokers import NODES
 from tests.simulation.test_order_cases import Calm, calm
 
@@ -143,13 +143,13 @@ def test_case_1315_older_memberships_count_until_all_partitions_have_accepted_th
     order.wish(Wish("1", members=("grape", "orange")))
     order.go_on(3)
     order.world.kill("orange")
-    look = OrderProcess._look
+    look = OrderTopics._look
 
-    async def late(self: OrderProcess, name: str) -> None:
+    async def late(self: OrderTopics, name: str) -> None:
         await asyncio.sleep(5)
         await look(self, name)
 
-    monkeypatch.setattr(OrderProcess, "_look", late)
+    monkeypatch.setattr(OrderTopics, "_look", late)
     order.world.start("orange")
     order.go_on(15)
     promise = order.world.watch.promises["orange", 0]

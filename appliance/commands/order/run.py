@@ -24,7 +24,8 @@ from appliance.link.client.checkpoint_log import NewestStates
 from appliance.link.client.clusters import order_cluster
 from appliance.link.model.checkpoint import Owner
 from appliance.order.names import order_naming
-from appliance.order.process import Order, OrderProcess
+from appliance.order.process import OrderProcess
+from appliance.order.topics import Order
 from appliance.runtime import log as logs
 from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Command

@@ -11,7 +11,7 @@ from appliance.kafka.client.configs import LARGEST_BATCH, configs, write_limits
 from appliance.kafka.client.fetch import FetchLimits, committed_records, fetch_partition
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.offsets import Bound, list_offsets, undecided
-from appliance.kafka.client.topics import NewTopic, require_led
+from appliance.kafka.client.topics import require_led
 from appliance.kafka.client.transactions import Producer, init_producer_id
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.committed import committed
@@ -21,11 +21,10 @@ from appliance.kafka.records.records import Record
 from appliance.link.client.retry import is_loading, retry_while_busy
 from appliance.link.client.writer import Writer
 from appliance.link.model.naming import ORDER
-from appliance.link.model.topic_configs import copied_configs
+from appliance.link.model.topic_configs import kept_topic
 from appliance.order.model.rebuilding import Aside
 
 _LIMITS = FetchLimits(1024 * 1024, wait=0)
-_FOR_EVER = {"retention.ms": "-1", "retention.bytes": "-1"}
 
 
 async def counted_records(cluster: Cluster, log: Partition, start: int, end: int) -> int:
@@ -38,7 +37,7 @@ async def set_aside(cluster: Cluster, shown: str, aside: str, asides: Sequence[A
     size = max(each.partition for each in asides) + 1
     settings = (await configs(cluster, [shown])).get(shown, {})
     limits = {LARGEST_BATCH: settings[LARGEST_BATCH]} if LARGEST_BATCH in settings else {}
-    wanted = NewTopic(aside, size, -1, {**copied_configs({}), **_FOR_EVER, **limits})
+    wanted = kept_topic(aside, size, -1, limits)
     raise_first((await ConfigFilter(cluster).make([wanted])).failures.values())
     metadata = await retry_while_busy(lambda: require_led(cluster, {aside: size}))
     transactional_id = f"{ORDER}.rebuild"

@@ -118,6 +118,11 @@ def rounds(chunks: Mapping[Replica, Sequence[Chunk]]) -> list[list[tuple[Partiti
         [(dead_letters_of(replica), batch) for chunk in taken for batch in chunk.dead_letters]
         for replica, taken in chunks.items()
     ]
+    return by_turn(queues)
+
+
+def by_turn(queues: Sequence[Sequence[tuple[Partition, Outgoing]]]) -> list[list[tuple[Partition, Outgoing]]]:
+    """The batches of each partition as Produce requests, which take one a partition."""
     longest = max(map(len, queues), default=0)
     return [[queue[turn] for queue in queues if turn < len(queue)] for turn in range(longest)]
 

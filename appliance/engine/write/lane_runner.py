@@ -1,8 +1,6 @@
 """The work of one lane: a start when it is cold, then transaction after transaction until it is stopped."""
 
 import asyncio
-import contextlib
-import random
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -23,6 +21,7 @@ from appliance.errors import (
     PartitionsUnavailable,
 )
 from appliance.kafka.client.interface import Cluster
+from appliance.link.client.retry import back_off
 from appliance.link.model.checkpoint import StartOffsets
 from appliance.link.model.link_sql import LinkSql
 from appliance.link.model.replicas import Replica
@@ -31,8 +30,6 @@ from appliance.settings.values import EngineSettings, OnGap
 
 _NAMES = "names of lanes"
 """The subject of a lane that copies without having left its name."""
-
-_BACKOFF_MAX = 5.0
 
 _ENDING_INTERVAL = 0.01
 """Seconds between two looks at a transaction that has to end before a stop."""
@@ -216,7 +213,4 @@ class LaneRunner:
     async def _tell_and_back_off(self, error: ApplianceError, stopping: asyncio.Event) -> None:
         self._problems.tell(self._name, error)
         self._failures += 1
-        pause = min(_BACKOFF_MAX, 0.05 * 2**self._failures)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(pause * random.uniform(0.5, 1)):
-                await stopping.wait()
+        await back_off(self._failures, stopping)

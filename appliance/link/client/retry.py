@@ -1,6 +1,7 @@
 """Retries while brokers or other links have something else to finish first."""
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -17,6 +18,9 @@ _PAUSE = 0.003
 _PAUSE_MAX = 0.025
 _GROWTH = 1.25
 """Growth of the pause: the wait exceeds the coordinator's busy time by at most a fifth."""
+
+_BACKOFF_MAX = 5.0
+"""Longest pause of a lane that fails again and again, in seconds."""
 
 _COMPLETING = frozenset({"CONCURRENT_TRANSACTIONS"})
 _LOADING = _COMPLETING | {"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"}
@@ -40,6 +44,14 @@ def is_loading(error: ApplianceError) -> bool:
 def is_passing(error: ApplianceError) -> bool:
     """True of an error after which a lane is taken again: its replicator may have restarted it just then."""
     return error.retriable or isinstance(error, Fenced)
+
+
+async def back_off(failures: int, stopping: asyncio.Event) -> None:
+    """Wait before a lane's next try, longer after more failures in a row; not once ``stopping`` is set."""
+    pause = min(_BACKOFF_MAX, 0.05 * 2**failures)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(pause * random.uniform(0.5, 1)):
+            await stopping.wait()
 
 
 async def retry_while_busy(

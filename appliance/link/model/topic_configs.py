@@ -55,20 +55,20 @@ def offsets_topic(naming: Naming, lanes: int, replication_factor: int) -> NewTop
     return NewTopic(naming.offsets_topic, lanes, replication_factor, _POSITIONS, frozenset({POLICY}))
 
 
-def global_topic(
-    name: str, partitions: int, replication_factor: int, settings: Mapping[str, str], keys: Collection[str] | None
-) -> NewTopic:
+def global_topic(name: str, partitions: int, replication_factor: int, settings: Mapping[str, str]) -> NewTopic:
     """A T-global to make, given the settings of T; it is never compacted."""
-    wanted = copied_configs(settings, keys)
+    wanted = copied_configs(settings)
     if _COMPACTED in wanted.get(POLICY, ""):
         wanted = _uncompacted(wanted)
     return NewTopic(name, partitions, replication_factor, wanted, frozenset({POLICY} & wanted.keys()))
 
 
-def hidden_topic(name: str, partitions: int, replication_factor: int, keys: Collection[str] | None) -> NewTopic:
-    """A hidden log of an order to make: only its lane deletes from it."""
-    settings = copied_configs({**_FOR_EVER, POLICY: _DELETED}, keys)
-    return NewTopic(name, partitions, replication_factor, settings, frozenset(_FOR_EVER))
+def kept_topic(
+    name: str, partitions: int, replication_factor: int, settings: Mapping[str, str] | None = None
+) -> NewTopic:
+    """A topic of an order to make from which retention deletes nothing: a hidden log, or what is set aside."""
+    wanted = copied_configs({**_FOR_EVER, POLICY: _DELETED, **(settings or {})})
+    return NewTopic(name, partitions, replication_factor, wanted, frozenset(_FOR_EVER))
 
 
 def beats_topic(name: str, replication_factor: int) -> NewTopic:

@@ -31,14 +31,18 @@ def first_promise(epoch: Epoch, members: Members, now: int) -> Promise:
     return Promise(epoch, members, (members,), now)
 
 
+def _votes(members: Members) -> int:
+    """The promises that a new home needs of a membership: any so many meet any ``GATE``, and any others so many."""
+    return max(len(members) - GATE + 1, len(members) // 2 + 1)
+
+
 def may_be_first(own: str, known: Collection[str], members: Members) -> bool:
     """True if no epoch was ever opened, as these clusters, which are read, know of none: nor has ``own`` by itself.
 
     Any enough promises of an earlier epoch, without that of ``own``, which may have lost it, would be one of theirs.
     """
     others = {*members} - {own}
-    votes = max(len(members) - GATE + 1, len(members) // 2 + 1)
-    return len(others.intersection(known)) >= len(others) - votes + 2
+    return len(others.intersection(known)) >= len(others) - _votes(members) + 2
 
 
 def promise(before: Promise | None, newer: Promise, now: int) -> Promise:
@@ -55,7 +59,7 @@ def accepted(before: Promise) -> Promise:
 def enough(promised: Collection[str], members: Members, lost: Collection[str] = ()) -> bool:
     """True if these clusters are enough of a membership; those that the operator has declared lost count as well."""
     there = {*members}.intersection({*promised, *lost})
-    return len(there) >= max(len(members) - GATE + 1, len(members) // 2 + 1)
+    return len(there) >= _votes(members)
 
 
 def voters(own: Promise, facts: Mapping[str, Facts]) -> dict[str, OrderRecord]:
