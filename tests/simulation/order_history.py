@@ -5,10 +5,8 @@
 
 import argparse
 import contextlib
-import os
 import random
 import sys
-import time
 from collections.abc import Callable, Collection
 
 from tests.simulation.client import Fates
@@ -35,6 +33,7 @@ from tests.simulation.order_misfortunes import (
     OrderMisfortunes,
 )
 from tests.simulation.order_world import OrderWorld
+from tests.simulation.runner import main
 
 LIKELY = {
     KILLS: 0.5,
@@ -207,34 +206,7 @@ def first_failure(first: int, count: int, faults: Collection[str] | None = None,
     return None
 
 
-def main() -> int:
-    """Play the histories of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("first", type=int)
-    parser.add_argument("count", type=int)
-    parser.add_argument("--faults", help=f"befall each history: {','.join(FAULTS)}; by default by chance")
-    parser.add_argument("--clusters", type=int, default=0)
-    parser.add_argument("--trace", action="store_true", help="print the trace of the last history, failed or not")
-    arguments = parser.parse_args()
-    if os.environ.get("PYTHONHASHSEED") != "0":  # the order of sets decides, too
-        os.execvpe(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, "PYTHONHASHSEED": "0"})
-    began = time.perf_counter()
-    faults = None if arguments.faults is None else tuple(filter(None, arguments.faults.split(",")))
-    steps = commits = records = 0
-    for seed in range(arguments.first, arguments.first + arguments.count):
-        outcome = OrderHistory(seed, faults, arguments.clusters).run()
-        steps, commits, records = steps + outcome.steps, commits + outcome.commits, records + outcome.records
-        if outcome.failure:
-            break
-    if outcome.failure or arguments.trace:
-        print("\n".join(outcome.lines()))
-    if outcome.failure:
-        print(f"seed {outcome.seed}: {outcome.failure}")
-        return 1
-    took = time.perf_counter() - began
-    print(f"{arguments.count} histories in {took:.1f} s: {steps} steps, {commits} commits, {records} records")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--clusters", type=int, default=0)
+    sys.exit(main(__doc__, FAULTS, parser, lambda chosen, seed, faults: OrderHistory(seed, faults, chosen.clusters)))

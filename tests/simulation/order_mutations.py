@@ -32,7 +32,7 @@ _LOOKS = 50
 
 
 def voters_read_before_they_promise(patch: pytest.MonkeyPatch) -> None:
-    """What a cluster has accepted is read when its promise is asked for, not once it has promised."""
+    """The part that a cluster has accepted is read when its promise is asked for, not once it has promised."""
     read = OrderedPartition.facts
     told: dict[tuple[int, Epoch, str], OrderRecord] = {}
 
@@ -210,7 +210,7 @@ def catch_up_without_its_promise(patch: pytest.MonkeyPatch) -> None:
 
 
 def acknowledges_what_it_learned_later(patch: pytest.MonkeyPatch) -> None:
-    """What a catch-up brings after a promise acknowledges for the epoch before; the home promises late."""
+    """A catch-up's records after a promise acknowledge for the epoch before; the home promises late."""
     _promise_late(patch)
 
     def acknowledged(own: Promise, cluster: str, facts: Mapping[str, Facts]) -> int:

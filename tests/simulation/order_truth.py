@@ -29,9 +29,9 @@ class OrderTruth:
     order: list[Record] = field(default_factory=list)
     """All that was ever visible in a T-global."""
     ranks: dict[Log, int] = field(default_factory=dict)
-    """How many records each T-global shows."""
+    """The number of records that each T-global shows."""
     places: dict[Log, list[int]] = field(default_factory=dict)
-    """Where they lie there, by rank."""
+    """Their offsets there, by rank."""
     sources: dict[Record, Source] = field(default_factory=dict)
     """The places of all records that were ever written to T."""
     ignored: set[Log] = field(default_factory=set)
@@ -87,7 +87,7 @@ class OrderTruth:
             raise Violation(f"Q: {owed}")
 
     def missing(self, logs: Collection[Log], clusters: Collection[str]) -> list[str]:
-        """What is not in all of these T-globals yet, although nothing keeps it from there; of these clusters' T."""
+        """The records of these clusters' T that not all of these T-globals have, although nothing keeps them away."""
         behind = [log for log in logs if log not in self.ignored and self.ranks.get(log, 0) < len(self.order)]
         owed = [text for origin in self.origins if origin.cluster in clusters and (text := self._owed(origin))]
         return [f"{log}: {self.ranks.get(log, 0)} of {len(self.order)}" for log in behind] + owed

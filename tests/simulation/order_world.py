@@ -219,7 +219,7 @@ class OrderWorld:
                 pass
 
     def unsettled(self, *names: str) -> list[str]:
-        """What of the records of these clusters, or of all, is not in every T-global of theirs yet."""
+        """The records of these clusters, or of all, that not every T-global of theirs has yet."""
         found = []
         asked = [name for name in names or self.names if name not in self.damaged]
         for (topic, number), truth in self.truths.items():

@@ -4,7 +4,8 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import Protocol
 
 from tests.simulation.faults import FAULTS
 from tests.simulation.history import History, Outcome
@@ -19,12 +20,23 @@ def first_failure(first: int, count: int, faults: Collection[str] | None = None)
     return None
 
 
-def main() -> int:
-    """Play the histories of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
+class Playable(Protocol):
+    """A history, by its seed and its faults; None: by chance."""
+
+    def run(self) -> Outcome:
+        """Play it."""
+
+
+Histories = Callable[[argparse.Namespace, int, Collection[str] | None], Playable]
+"""Makes the history of a seed, as the command line asks for it."""
+
+
+def main(text: str | None, faults_known: Collection[str], parser: argparse.ArgumentParser, of: Histories) -> int:
+    """Play the histories of the command line, and print the first that fails."""
+    parser.description = text
     parser.add_argument("first", type=int)
     parser.add_argument("count", type=int)
-    parser.add_argument("--faults", help=f"befall each history: {','.join(FAULTS)}; by default by chance")
+    parser.add_argument("--faults", help=f"befall each history: {','.join(faults_known)}; by default by chance")
     parser.add_argument("--trace", action="store_true", help="print the trace of the last history, failed or not")
     arguments = parser.parse_args()
     if os.environ.get("PYTHONHASHSEED") != "0":  # the order of sets decides, too
@@ -33,7 +45,7 @@ def main() -> int:
     faults = None if arguments.faults is None else tuple(filter(None, arguments.faults.split(",")))
     steps = commits = records = failed = 0
     for seed in range(arguments.first, arguments.first + arguments.count):
-        outcome = History(seed, faults).run()
+        outcome = of(arguments, seed, faults).run()
         steps, commits, records = steps + outcome.steps, commits + outcome.commits, records + outcome.records
         if outcome.failure:
             failed = 1
@@ -49,4 +61,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, FAULTS, argparse.ArgumentParser(), lambda _, seed, faults: History(seed, faults)))

@@ -1,7 +1,6 @@
 """Cases in which an order's engine broke what its protocol promises, found by attacking it."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,11 +12,7 @@ from appliance.order.model.beats import Wish
 from appliance.order.names import BEATS_LOG
 from appliance.order.topics import OrderTopics
 from tests.simulation.brokers import NODES
-from tests.simulation.test_order_cases import Calm, calm
-
-__all__ = ["calm"]
-
-Clusters = Callable[[int], Calm]
+from tests.simulation.order_scenario import Clusters
 
 POSITIONS, OFFSETS, HIDDEN = "replicator-order.positions", "replicator-order.offsets", "replicator-order.orders.hidden"
 

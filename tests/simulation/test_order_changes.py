@@ -1,17 +1,12 @@
 """Commands that change an order, run on simulated clusters as an operator runs them."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from appliance.errors import ApplianceError
 from tests.simulation.order_operator import Operator
-from tests.simulation.test_order_cases import Calm, calm
-
-__all__ = ["calm"]
-
-Clusters = Callable[[int], Calm]
+from tests.simulation.order_scenario import Calm, Clusters
 
 
 def operator(order: Calm, own: str = "orange") -> Operator:
@@ -123,8 +118,7 @@ def test_an_origin_that_retention_has_overtaken_stops_alone_or_goes_on_with_an_e
     order.settle()
     for pair in (("orange", "lemon"), ("grape", "lemon")):
         order.world.cut(*pair)  # the home takes nothing of lemon
-    order.produce(20, "lemon")
-    order.world.decide_all()
+    order.commit(20, "lemon")
     log = order.world.brokers["lemon"].topics["orders"].logs[0]
     log.delete_before(log.end - 2)
     order.world.mend()
@@ -134,8 +128,7 @@ def test_an_origin_that_retention_has_overtaken_stops_alone_or_goes_on_with_an_e
     before, faults = order.shown("grape"), str(order.faults()["orange"])
     assert "deleted at the source" in faults
     assert bool(runner.lane.checkpoint.gaps) == records_gaps
-    order.produce(5, "lemon")
-    order.world.decide_all()
+    order.commit(5, "lemon")
     if not records_gaps:
         words = ("--origin", "lemon", "--topic-name", "orders", "--partition", "0", "--from", "earliest", "--yes")
         assert operator(order).run("order", "resume", *words) == 0

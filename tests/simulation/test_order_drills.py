@@ -9,9 +9,7 @@ import pytest
 
 from appliance.errors import ApplianceError
 from tests.simulation.order_operator import Operator
-from tests.simulation.test_order_cases import Calm, calm
-
-__all__ = ["calm"]
+from tests.simulation.order_scenario import Calm
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "total-order.md"
 OWN = "grape"

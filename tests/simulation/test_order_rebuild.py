@@ -8,49 +8,27 @@ import pytest
 
 from appliance.errors import ApplianceError
 from appliance.link.model.order import OrderRecord
-from appliance.order.model.beats import Wish
 from appliance.order.model.rebuilding import REBUILDING, is_stopped
 from tests.simulation.log import seen
 from tests.simulation.loop import Life
 from tests.simulation.order_operator import Operator
+from tests.simulation.order_scenario import Calm, Clusters
 from tests.simulation.test_killed_commands import _READS
-from tests.simulation.test_order_cases import Calm, calm
 
-__all__ = ["calm"]
-
-Clusters = Callable[[int], Calm]
 ASIDE = "orders-global.aside-2"
 
 
 def diverged(order: Calm) -> list[object]:
     """Have orange, alone, show what grape orders otherwise; the records that orange alone has shown."""
     order.start(partitions=2)
-    order.produce(20)
-    order.world.decide_all()
-    order.go_on(2)
-    order.world.kill("grape")
-    order.produce(20, "orange")
-    order.world.decide_all()
-    before = records(order, "orange")
-    order.until(lambda: records(order, "orange") > before, 20)
-    order.go_on(2)
-    order.world.kill("orange")
-    order.world.cut("grape", "orange")
-    order.world.declare_lost("orange")
-    order.world.start("grape")
-    order.go_on(2)
-    order.wish(Wish("1", "grape", lost=("orange",), waits=False), at="grape")
-    order.produce(20, "grape")
-    order.until(lambda: order.homes() == {"grape"}, 20)
-    order.world.mend()
-    order.world.start("orange")
-    order.until(lambda: "appliance order rebuild" in str(order.faults()["orange"]), 30)
+    order.commit(20)
+    order.part(records=20, seconds=2)
     order.go_on(8)
     return alone(order)
 
 
 def alone(order: Calm) -> list[object]:
-    """What orange has shown after its T-global and that of grape part."""
+    """The records that orange has shown after its T-global and that of grape part."""
     only: list[object] = []
     for number in range(2):
         logs = (order.world.brokers[name].topics["orders-global"].logs[number] for name in ("orange", "grape"))
@@ -60,10 +38,6 @@ def alone(order: Calm) -> list[object]:
             only += own[min(len(own), len(theirs)) if same is None else same :]
     assert only
     return only
-
-
-def records(order: Calm, name: str) -> int:
-    return sum(len(seen(log)) for log in order.world.brokers[name].topics["orders-global"].logs)
 
 
 def part(order: Calm, number: int = 0, name: str = "orange") -> OrderRecord:

@@ -11,11 +11,7 @@ import pytest
 
 from tests.simulation.log import Entry, Log, contents, seen
 from tests.simulation.order_operator import Operator
-from tests.simulation.test_order_cases import Calm, calm
-
-__all__ = ["calm"]
-
-Clusters = Callable[[int], Calm]
+from tests.simulation.order_scenario import Calm, Clusters
 
 
 @pytest.fixture

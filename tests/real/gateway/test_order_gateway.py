@@ -45,7 +45,7 @@ class Order:
     ready: ReadyLines
 
     def variables(self, cluster: str) -> dict[str, str]:
-        """What the setenv.sh of the VM beside a cluster has beyond ``ORDER``."""
+        """The variables that the setenv.sh of the VM beside a cluster has beyond ``ORDER``."""
         return {
             "GLOBAL_CLUSTERS": ",".join(f"{name}@{address}" for name, address in OWN.items()),
             "GLOBAL_CLUSTER": cluster,

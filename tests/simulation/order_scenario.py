@@ -1,0 +1,126 @@
+"""Clusters of an order to which nothing happens but what a test does."""
+
+import random
+from collections.abc import Callable
+
+from appliance.order.model.beats import Wish
+from appliance.order.pulse import wish
+from tests.simulation.client import Fates
+from tests.simulation.loop import SimulatedLoop
+from tests.simulation.order_world import OrderWorld
+
+
+class Calm:
+    """Clusters in which all goes well."""
+
+    def __init__(self, clusters: int) -> None:
+        chance = random.Random(1)
+        self.loop = SimulatedLoop(chance)
+        self.fates = Fates(self.loop, chance)
+        self.world = OrderWorld(chance, self.loop, self.fates, clusters)
+        self._tick()
+
+    def go_on(self, seconds: float) -> None:
+        until = self.loop.time() + seconds
+        self.loop.run_while(lambda: self.loop.time() < until and self.world.violation is None)
+        if self.world.violation is not None:
+            raise self.world.violation
+        for beside in self.world.beside.values():
+            if beside.life.alive and beside.task.done():
+                beside.task.result()
+
+    def go_on_until(self, reached: Callable[[], bool]) -> None:
+        limit = self.loop.time() + 30
+        self.loop.run_while(lambda: not reached() and self.loop.time() < limit)
+        assert reached()
+
+    def settle(self) -> None:
+        self.world.decide_all()
+        limit = self.loop.time() + 60
+        while self.world.unsettled() and self.loop.time() < limit:
+            self.go_on(1)
+        assert not self.world.unsettled(), self.faults()
+        self.world.check(whole=True)
+
+    def start(self, partitions: int = 1) -> None:
+        """One topic in all clusters, and a process beside each."""
+        self.world.make_topic("orders", partitions)
+        for name in self.world.names:
+            self.world.start(name)
+
+    def produce(self, records: int, *names: str) -> None:
+        """Batches in these clusters, or in all, some moments apart."""
+        for _ in range(records):
+            self.world.write(*names)
+            self.go_on(0.02)
+
+    def wish(self, wanted: Wish, at: str = "orange") -> None:
+        """An operator's wish, in one cluster."""
+        task = self.loop.start(self.loop.world, wish(self.world.view(at), wanted))
+        self.loop.run_while(lambda: not task.done())
+        task.result()
+
+    def memberships(self) -> set[tuple[str, ...]]:
+        """The members of the newest epochs, as the processes that run have promised them."""
+        runners = [
+            each for beside in self.world.beside.values() if beside.life.alive for each in beside.process.runners
+        ]
+        return {runner.lane.promise.members for runner in runners if runner.lane.promise is not None}
+
+    def homes(self) -> set[str]:
+        """The homes of the newest epochs, as the processes that run have promised them."""
+        runners = [
+            each for beside in self.world.beside.values() if beside.life.alive for each in beside.process.runners
+        ]
+        return {runner.lane.promise.epoch.home for runner in runners if runner.lane.promise is not None}
+
+    def until(self, reached: Callable[[], bool], seconds: float) -> float:
+        """Go on until this is so; how long it took. It must be so within these seconds."""
+        began = self.loop.time()
+        self.loop.run_while(lambda: not reached() and self.loop.time() < began + seconds and not self.world.violation)
+        assert reached(), f"not within {seconds} s: {self.faults()}"
+        return self.loop.time() - began
+
+    def shown(self, name: str, number: int = 0) -> int:
+        """The number of records in a T-global."""
+        log = self.world.brokers[name].topics["orders-global"].logs[number]
+        return self.world.truths["orders", number].ranks.get(log, 0)
+
+    def shown_in_all(self, name: str) -> int:
+        """The number of records in all partitions of a T-global."""
+        return sum(self.shown(name, log.number) for log in self.world.brokers[name].topics["orders-global"].logs)
+
+    def faults(self) -> dict[str, dict[str, str]]:
+        return {name: {k: str(v) for k, v in beside.faults.items()} for name, beside in self.world.beside.items()}
+
+    def commit(self, records: int, *names: str) -> None:
+        """The same, and all producers end their transactions."""
+        self.produce(records, *names)
+        self.world.decide_all()
+
+    def part(self, records: int, seconds: float = 0) -> None:
+        """Of two clusters orange, the home, shows some records alone, is declared lost, and comes back later."""
+        self.go_on(2)
+        self.world.kill("grape")
+        self.commit(records, "orange")
+        before = self.shown_in_all("orange")
+        self.until(lambda: self.shown_in_all("orange") > before, 20)
+        self.go_on(seconds)
+        self.world.kill("orange")
+        self.world.cut("grape", "orange")
+        self.world.declare_lost("orange")
+        self.world.start("grape")
+        self.go_on(2)
+        self.wish(Wish("1", "grape", lost=("orange",), waits=False), at="grape")
+        self.produce(records, "grape")
+        self.until(lambda: self.homes() == {"grape"}, 20)
+        self.world.mend()
+        self.world.start("orange")
+        self.until(lambda: "appliance order rebuild" in str(self.faults()["orange"]), 30)
+
+    def _tick(self) -> None:
+        self.loop.at(self.loop.time() + 0.2, self.loop.world, self._tick)
+
+
+Clusters = Callable[[int], Calm]
+"""Makes so many clusters in which all goes well."""
