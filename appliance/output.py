@@ -4,8 +4,12 @@ Names and texts come from brokers and clients, so each may hold escape sequences
 direction of writing. JSON passes as it is, because it escapes all of these itself.
 """
 
+import dataclasses
+import json
 import sys
 import traceback
+from collections.abc import Iterable
+from typing import Any
 
 from appliance.errors import ApplianceError, ProcessFailed, SettingsError, SqlRefused
 
@@ -27,6 +31,14 @@ def say(*lines: object, error: bool = False, end: str = "\n") -> None:
 def say_json(text: str) -> None:
     """Print a JSON text, of one line or several, to stdout."""
     print(text, flush=True)
+
+
+def say_rows(rows: Iterable[Any], *, as_json: bool) -> None:
+    """Print dataclasses, each as one line, or all as a JSON list of objects."""
+    if as_json:
+        say_json(json.dumps([dataclasses.asdict(row) for row in rows], indent=2))
+    else:
+        say(*rows)
 
 
 def say_tracebacks() -> None:

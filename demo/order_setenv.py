@@ -17,7 +17,7 @@ _NETWORKS = {"orange": "127.64.0.0/12", "grape": "127.80.0.0/12", "lemon": "127.
 
 @dataclass(frozen=True, slots=True)
 class OrderAddresses:
-    """Where one VM listens, besides its tunnel, and where it asks for the names of its brokers."""
+    """The addresses at which one VM listens, besides its tunnel, and asks for the names of its brokers."""
 
     shim: Target
     vpc_resolver: Target

@@ -5,8 +5,6 @@ For a translation only the destination is asked, except for a group's commits at
 
 import argparse
 import asyncio
-import dataclasses
-import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,7 +18,7 @@ from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.handle import Link
 from appliance.link.model.translation import TranslationState
-from appliance.output import say, say_json
+from appliance.output import say, say_rows
 from appliance.runtime.command import Command, with_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
@@ -66,10 +64,7 @@ async def _translate(settings: Settings, parsed: argparse.Namespace) -> int:
         sources = maps.copies()
         await maps.refresh({sources[each.partition] if parsed.reverse else each.partition for each in questions})
         lines = [_translated(maps, each, parsed.reverse) for each in questions]
-    if parsed.json:
-        say_json(json.dumps([dataclasses.asdict(line) for line in lines], indent=2))
-    else:
-        say(*lines)
+    say_rows(lines, as_json=parsed.json)
     return 0 if all(line.state is TranslationState.EXACT for line in lines) else 1
 
 

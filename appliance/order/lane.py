@@ -165,7 +165,7 @@ class OrderLane(OwnedLane):
         return record
 
     def _begin(self, log: Partition) -> int:
-        """Where the next batch lies; of a log made anew since its check nobody knows, and the lane starts again."""
+        """The offset of a log's next batch; unknown of a log that was recreated since its check."""
         if log not in self.writer.ends:
             raise BrokerBusy(f"{log} was deleted and made anew", "UNKNOWN_TOPIC_ID")
         return self.writer.ends[log]

@@ -48,7 +48,7 @@ class Order:
 
 
 class PartitionLogs(NamedTuple):
-    """What is read of a partition of T: its ``origins``, and the ``hidden`` log of each cluster that has one."""
+    """The logs read for a partition of T: its ``origins``, and each cluster's ``hidden`` log, if there is one."""
 
     origins: tuple[Replica, ...]
     hidden: Mapping[str, Replica]

@@ -40,7 +40,7 @@ _WAYS = {
     (HOME, HOME): "the home's own record at home",
     (HOME, SPOKE): "the home's record in a spoke",
 }
-"""Where records are written, and where they are read."""
+"""The clusters in which records are written and read."""
 
 
 @dataclass(frozen=True, slots=True)

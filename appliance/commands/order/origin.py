@@ -2,8 +2,6 @@
 
 import argparse
 import asyncio
-import dataclasses
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,7 +11,7 @@ from appliance.link.model.offset_map import exact
 from appliance.link.model.order import Origin
 from appliance.link.model.translation import Translation, TranslationState, not_known
 from appliance.order.handle import OrderHandle
-from appliance.output import say, say_json
+from appliance.output import say_rows
 from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Command, with_settings_by
 from appliance.settings.env_file import read_order
@@ -59,10 +57,7 @@ async def origin(settings: OrderSettings, parsed: argparse.Namespace, stopping: 
         lines = await unless_stopped(stopping, asked)
     if lines is None:
         return 1
-    if parsed.json:
-        say_json(json.dumps([dataclasses.asdict(line) for line in lines], indent=2))
-    else:
-        say(*lines)
+    say_rows(lines, as_json=parsed.json)
     return 0 if all(line.state is TranslationState.EXACT for line in lines) else 1
 
 

@@ -117,7 +117,7 @@ async def _plans(order: OrderHandle, own: str, topic: str) -> list[_Plan]:
 
 @dataclass(frozen=True, slots=True)
 class _Planning:
-    """What is to be done for one topic, by the facts of the clusters that were read."""
+    """The planning of one topic's rebuild, by the facts of the clusters that were read."""
 
     order: OrderHandle
     own: str
@@ -168,7 +168,7 @@ class _Planning:
         return Facts(home.promises[lane], home.orders[key])
 
     async def _aside(self, key: Partition, shown: str) -> Aside:
-        """What of a T-global no other one has, from the first record on that is another one elsewhere."""
+        """The records of a T-global from the first one on that is another one elsewhere."""
         cluster, log, record = self.order.clusters[self.own], Partition(shown, key.number), self._part(key)
         others = {
             name: each.orders[key]

@@ -15,7 +15,7 @@ GATE = 2
 
 
 class Facts(NamedTuple):
-    """What one cluster's lane had committed, in one prefix of its records: its promise, and its part in an order."""
+    """One cluster's promise, and its part in an order, as one prefix of its lane's records has them."""
 
     promise: Promise | None
     record: OrderRecord
@@ -63,7 +63,7 @@ def enough(promised: Collection[str], members: Members, lost: Collection[str] = 
 
 
 def voters(own: Promise, facts: Mapping[str, Facts]) -> dict[str, OrderRecord]:
-    """What each cluster that has promised the same epoch has accepted."""
+    """The part in the order of each cluster that has promised the same epoch."""
     return {
         cluster: each.record
         for cluster, each in facts.items()

@@ -116,7 +116,7 @@ class PartitionView:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What needs an operator, and the commands that end it."""
+    """A problem that needs an operator, and the commands that end it."""
 
     subject: str
     reason: str

@@ -107,7 +107,7 @@ def is_done(request: Request, before: OrderView, view: OrderView) -> bool:
 
 
 def described(request: Request) -> str:
-    """What would be done, for an operator."""
+    """The change that a request asks for, in words."""
     match request.verb:
         case "move":
             return ", without ".join([f"move the home to {request.target}", *request.lost])
@@ -122,7 +122,7 @@ def described(request: Request) -> str:
 
 
 def question(request: Request, view: OrderView) -> str:
-    """What the operator has to agree to; empty where nothing can be lost."""
+    """The question that the operator has to agree to; empty where nothing can be lost."""
     unknown = {each.id for each in view.clusters if each.unknown}
     answering = sorted({*request.lost} - unknown)
     if request.verb == "move" and request.lost:
