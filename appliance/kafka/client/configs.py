@@ -42,23 +42,28 @@ Settings = Mapping[str, Setting]
 
 @dataclass(frozen=True, slots=True)
 class WriteLimits:
-    """Limits of a topic: the largest batch in bytes, the least number of replicas in sync, its records' own times."""
+    """Limits of a topic: the largest batch in bytes, the least number of replicas in sync, its records' own times.
+
+    Compaction deletes from a topic that ``is_compacted``.
+    """
 
     batch_bytes: int
     in_sync: int
     keeps_times: bool = True
+    is_compacted: bool = False
 
 
 async def write_limits(cluster: Cluster, topics: Collection[str]) -> Answers[str, WriteLimits]:
     """Read the limits of each topic, its own or by default; with the errors of the others."""
-    described, failures = await try_describe(cluster, topics, (LARGEST_BATCH, LEAST_IN_SYNC, TIMES))
+    described, failures = await try_describe(cluster, topics, (LARGEST_BATCH, LEAST_IN_SYNC, TIMES, POLICY))
     limits = {}
     for name, settings in described.items():
-        least, times = settings.get(LEAST_IN_SYNC), settings.get(TIMES)
+        least, times, policy = settings.get(LEAST_IN_SYNC), settings.get(TIMES), settings.get(POLICY)
         keeps_times = times is None or times.value != "LogAppendTime"
         try:
             in_sync = int((least and least.value) or 1)
-            limits[name] = WriteLimits(int(settings[LARGEST_BATCH].value or 0), in_sync, keeps_times)
+            is_compacted = policy is not None and "compact" in (policy.value or "")
+            limits[name] = WriteLimits(int(settings[LARGEST_BATCH].value or 0), in_sync, keeps_times, is_compacted)
         except (KeyError, ValueError) as error:
             raise PeerError(f"the limits of {name} are no numbers: {error}") from error
     return Answers(limits, failures)
