@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from appliance.clock import now_ms
+from appliance.clock import loop_seconds, now_ms
 from appliance.engine.model.chunk import Chunk
 from appliance.engine.problem_log import ProblemLog
 from appliance.engine.read.buffer import Limits, ReadyQueue
@@ -15,6 +15,9 @@ from appliance.kafka.records.outgoing import Outgoing
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.order import Origin, Place, Run, Vector, merged
 from appliance.link.model.replicas import Replica
+
+_MOVED_SECONDS = 1.0
+"""Seconds after which places are given without records: retention may delete the markers before them."""
 
 
 class WakingQueue(ReadyQueue):
@@ -45,6 +48,8 @@ class Arrivals:
     _queue: WakingQueue = field(init=False)
     _places: dict[Origin, Place] = field(init=False, default_factory=dict)
     """Places past what was taken that have no records before them."""
+    _moved_at: float = field(init=False, default=float("inf"))
+    """The time of the first of these, in seconds of the event loop."""
     _reading: dict[Origin, Replica] = field(init=False, default_factory=dict)
     _resumed: dict[Origin, Place] = field(init=False, default_factory=dict)
     _gaps: list[Gap] = field(init=False, default_factory=list)
@@ -64,11 +69,14 @@ class Arrivals:
             self.readers[replica.cluster].forget([replica])
         self._reading.clear()
         self._places.clear()
+        self._moved_at = float("inf")
 
     def take(
         self, vector: Vector, replicas: Collection[Replica], limit: int, size: int
     ) -> tuple[Sequence[Outgoing], tuple[Run, ...], Vector] | None:
         """About ``size`` bytes of what has arrived: the batches, their runs, and the places after them; or None.
+
+        Places that no records follow are given without any after a while.
 
         The origins are read from the places of the ``vector`` on; batches get no larger than ``limit``.
         """
@@ -79,11 +87,13 @@ class Arrivals:
             self.readers[chunk.replica.cluster].account(chunk)
             place = Place(chunk.replica.source_id, chunk.next_offset, chunk.leader_epoch)
             self._places[_origin(chunk.replica)] = place
+            self._moved_at = min(self._moved_at, loop_seconds())
         batches = [batch for chunk in chunks for batch in chunk.batches]
-        if not batches:
+        if not batches and not (self._places and loop_seconds() >= self._moved_at + _MOVED_SECONDS):
             return None
         after = {**vector, **self._places}
         self._places.clear()
+        self._moved_at = float("inf")
         return batches, merged(_runs(chunks)), after
 
     def resume(self, origin: Origin, place: Place) -> None:

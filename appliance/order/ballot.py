@@ -159,7 +159,7 @@ class Ballot:
         state = [(each.record.accepted, each.record.rank) for each in working]
         if state != self._state or all(each.record.accepted == own.epoch for each in working):
             self._state, self._advanced = state, loop_seconds()
-        is_alone = any(each.record.alone for each in working)
+        is_alone = any(each.record.is_alone for each in working)
         self._goes_alone = self._goes_alone and (is_alone or not self._was_alone)  # the word holds once
         self._was_alone = is_alone
         before, yielding = self._yields, self._yielding

@@ -67,7 +67,7 @@ async def catch_up(
     anew = any(_is_anew(positions.get(origin.of(key.topic)), place) for origin, place in places.items())
     if anew and not is_whole:
         raise Unreachable(f"{maps.name}: nobody knows all records of {key} before an origin was made anew")
-    if rank > theirs.rank or (rank == theirs.rank and record.digest.after(runs) != theirs.digest):
+    if rank > theirs.rank or (rank == theirs.rank and not is_whole):
         raise PartitionStopped(diverged(key, record.rank, theirs.rank))
     vector = _vector(runs, places, at_the_end=rank == theirs.rank)
     return Learned(record.rank, promise.epoch, (Shown(batches, runs, vector),))

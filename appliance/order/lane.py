@@ -9,7 +9,7 @@ from appliance.engine.model.map_growth import MapGrowth, MapUpdate
 from appliance.engine.write.copies import NEVER_WRITTEN, CopyExaminer, SearchEnds
 from appliance.engine.write.ownership import OwnedLane
 from appliance.errors import ApplianceError, BrokerBusy, PartitionStopped
-from appliance.kafka.client.configs import cleanup_policy
+from appliance.kafka.client.configs import WriteLimits
 from appliance.kafka.protocol.metadata import Partition, is_another
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.kafka.records.records import Record
@@ -56,21 +56,22 @@ class OrderLane(OwnedLane):
         topic, number = partition
         return Partition(self.naming.destination(topic), number), Partition(hidden_topic(topic), number)
 
-    async def check_logs(self, partitions: Sequence[Partition]) -> Mapping[Partition, ApplianceError]:
+    async def check_logs(
+        self, partitions: Sequence[Partition], limits: Mapping[str, WriteLimits]
+    ) -> Mapping[Partition, ApplianceError]:
         """Check that both logs of each partition hold what was written to them, and no more (invariants H and J).
 
-        Returns the errors of the partitions that must not be written.
+        ``limits`` are those of their topics. Returns the errors of the partitions that must not be written.
         """
         ends: dict[Partition, CopyEnd] = {}
         for partition in partitions:
             record, (shown, hidden) = self.record(partition), self.logs_of(partition)
             ends |= {shown: record.end or NEVER_WRITTEN, hidden: record.hidden_end or NEVER_WRITTEN}
-        metadata, own = await self.learn([topic for topic, _ in ends]), self.producer.id
+        metadata, own = await self.learn({self.offsets.topic, *(topic for topic, _ in ends)}), self.producer.id
         examiner = CopyExaminer(self.cluster, metadata, own, self._search_ends, former_ids=frozenset({ANYBODY}))
         checked = await examiner.examine(ends)
         self.writer.ends |= checked.ends
         self.writer.epochs |= {log: metadata.leader_epoch(*log) for log in checked.ends}
-        policies = {topic: await cleanup_policy(self.cluster, topic) for topic in {log.topic for log in ends}}
         refused: dict[Partition, ApplianceError] = {}
         for partition in partitions:
             record, logs = self.record(partition), self.logs_of(partition)
@@ -80,7 +81,7 @@ class OrderLane(OwnedLane):
                     error = BrokerBusy(f"{log} is not there now", "UNKNOWN_TOPIC_OR_PARTITION")
                 elif is_another(before, topic.id):
                     error = PartitionStopped(f"{log} was deleted and made anew: `appliance order rebuild`")
-                elif "compact" in policies[log.topic]:
+                elif limits[log.topic].is_compacted:
                     error = PartitionStopped(
                         f"{log.topic} is compacted and would lose records: set cleanup.policy=delete"
                     )

@@ -40,6 +40,12 @@ def hidden_topic(topic: str) -> str:
     return f"{ORDER}.{topic}{HIDDEN}"
 
 
+def topic_of(hidden: str) -> str:
+    """The topic that a hidden log belongs to; empty if the name is no hidden log's."""
+    topic = hidden.removeprefix(f"{ORDER}.").removesuffix(HIDDEN)
+    return topic if hidden == hidden_topic(topic) else ""
+
+
 def aside_topic(shown: str, epoch: int) -> str:
     """The name of the topic of what a T-global alone had shown, when it was rebuilt in an epoch of that number."""
     return f"{shown}{_ASIDE}{epoch}"

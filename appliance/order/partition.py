@@ -15,6 +15,7 @@ from appliance.errors import ApplianceError, PartitionStopped
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.outgoing import UNLIMITED
 from appliance.link.model.order import (
+    NO_EPOCH,
     Epoch,
     HiddenLog,
     OrderRecord,
@@ -193,13 +194,12 @@ class OrderedPartition:
             shown.append(self._shown(each, rank, record.digest if rank == record.rank else None))
             rank = each.mark.rank
         runs = merged(run for each in shown for run in each.runs)
-        vector = (
-            tail[-1].mark.vector if tail else places_of(self.key, self.lane.checkpoint.positions, single=self.single)
-        )
+        known = places_of(self.key, self.lane.checkpoint.positions, single=self.single)
+        vector = hidden.vector if hidden is not None else known
         mark = SequenceMark(promise.epoch, record.rank, runs, vector, record.digest, opens=True)
         taken = Taken([batch for each in shown for batch in each.batches], mark)
         log = HiddenLog(promise.epoch, -1, record.rank, opened, opened, mark.digest, vector, taken.bytes)
-        opened_record = replace(record, accepted=promise.epoch, following=-1, alone=False, owes=0)
+        opened_record = replace(record, accepted=promise.epoch, following=-1, owes=0)
         return Change(self.key, replace(opened_record, hidden=log), taken=[taken])
 
     def _take_and_show(self, promise: Promise) -> Change | None:
@@ -209,12 +209,13 @@ class OrderedPartition:
         self.hidden.read(self.hidden_logs.get(self.own), promise.epoch, record.following)
         if (resumed := self.arrivals.resumed(hidden.vector)) is not None:
             vector, gaps = resumed
-            return Change(self.key, replace(record, hidden=replace(hidden, vector=vector)), gaps=gaps)
+            moved = Taken((), SequenceMark(promise.epoch, hidden.rank, (), vector, hidden.digest))
+            return Change(self.key, replace(record, hidden=replace(hidden, vector=vector)), (), [moved], gaps)
         rank = acknowledged(promise, self.own, self.facts())
         record, bound = self.gate.bound(record, hidden, rank, loop_seconds())
         shown = []
         for each in self.hidden.transactions(record.rank, bound):
-            if each.mark.rank > record.rank:
+            if each.mark.brings_on(record.rank):
                 shown.append(self._shown(each, record.rank, record.digest))
                 record = replace(show(record, shown[-1]), following=each.next_offset)
                 hidden = replace(hidden, ahead=max(hidden.ahead - each.bytes, 0))
@@ -263,13 +264,11 @@ class OrderedPartition:
         shown, size = [], 0
         while size < self.commit_bytes and (each := self.hidden.next(record.rank)) is not None:
             mark, has_accepted = each.mark, record.accepted == promise.epoch
-            if mark.rank < record.rank or (has_accepted and mark.rank == record.rank):
-                continue
-            if not has_accepted and mark.rank < hidden.opened:
+            if not mark.brings_on(record.rank) if has_accepted else mark.rank < max(record.rank, hidden.opened):
                 continue
             shown.append(self._shown(each, record.rank, record.digest))
             owes = record.owes if has_accepted else 0
-            following = replace(record, accepted=promise.epoch, following=each.next_offset, alone=False, owes=owes)
+            following = replace(record, accepted=promise.epoch, following=each.next_offset, alone=NO_EPOCH, owes=owes)
             record = show(following, shown[-1])
             size += each.bytes
         return Change(self.key, record, shown) if shown else self._learn(promise)
@@ -280,9 +279,7 @@ class OrderedPartition:
         if mark.start > rank or (digest is not None and mark.digest_at(rank) != digest):
             raise PartitionStopped(diverged(self.key, rank, mark.start))
         skip = rank - mark.start
-        runs = without_first(mark.runs, skip)
-        vector = {origin: mark.vector[origin] for origin in {run.origin for run in runs}}
-        return Shown(each.outgoing(skip, self.limit), runs, vector)
+        return Shown(each.outgoing(skip, self.limit), without_first(mark.runs, skip), mark.vector)
 
 
 def diverged(key: Partition, rank: int, other: int) -> str:

@@ -19,7 +19,7 @@ from appliance.order.ballot import Ballot
 from appliance.order.catch_up import catch_up
 from appliance.order.lane import OrderLane
 from appliance.order.model.changes import Change
-from appliance.order.model.elections import accepted
+from appliance.order.model.elections import accepted, is_accepted_everywhere
 from appliance.order.partition import Learned, OrderedPartition
 from appliance.order.peers import Peer
 
@@ -160,10 +160,9 @@ class OrderRunner:
             return
         keys = [each.key for each in unchecked]
         logs = {log.topic for key in keys for log in self.lane.logs_of(key)}
-        await self.lane.learn([self.lane.offsets.topic, *logs])
         limits, unknown = await write_limits(self.lane.cluster, logs)
         raise_first(unknown.values())
-        refused = await self.lane.check_logs(keys)
+        refused = await self.lane.check_logs(keys, limits)
         for each in unchecked:
             error = refused.get(each.key)
             if error is None:
@@ -215,9 +214,9 @@ class OrderRunner:
         self.ballot.prepare(own, now)
         partitions = [each for each in self.partitions.values() if each.failure or each.key not in self._unchecked]
         changes = [change for each in partitions if (change := each.next_change()) is not None]
-        records = {change.partition: change.record for change in changes}
-        accepted_last = {**self.lane.checkpoint.orders, **records}.values()
-        everywhere = own.named != (own.members,) and all(each.accepted == own.epoch for each in accepted_last)
+        orders = {**self.lane.checkpoint.orders, **{change.partition: change.record for change in changes}}
+        others = {name: peer.checkpoint for name, peer in self.peers.items()}
+        everywhere = own.named != (own.members,) and is_accepted_everywhere(own, self.ballot.own, orders, others)
         if changes or now - self.ballot.committed >= _IDLE_MARK:  # a lane that commits nothing is taken for dead
             await self._commit(changes, accepted(own) if everywhere else None if changes else own)
             self.ballot.note_progress(own)

@@ -17,7 +17,7 @@ from appliance.link.model.naming import Naming
 from appliance.link.model.order import Members
 from appliance.link.model.replicas import Replica
 from appliance.link.model.topic_configs import global_topic, kept_topic
-from appliance.order.names import hidden_topic
+from appliance.order.names import hidden_topic, topic_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,17 @@ class OrderTopics:
             self.problems.tell(f"topics of {name}", error)
 
     def _sizes(self) -> dict[str, int]:
-        """The topics of the order, each with the number of partitions of its logs."""
+        """The topics of the order, each with the number of partitions of its logs.
+
+        One that no cluster shows now, because it is out of reach or was deleted, has its logs here all the same: they
+        are checked before this cluster votes.
+        """
         sizes: dict[str, int] = {}
+        own = self._known[self.own].topics if self.sees_own else {}
+        for log in own.values():
+            known = topic_of(log.name)
+            if self.order.naming.copies(known, internal=False) and own.keys() >= {*self._logs(known)}:
+                sizes[known] = len(log.leaders)
         for metadata in self._known.values():
             for topic in self.order.naming.copied(metadata.topics):
                 size = 1 if self.order.single else len(topic.leaders)

@@ -77,9 +77,14 @@ class OrderLogMisfortunes:
             world.fates.note("truncated:", name, log, "from", end, "to", log.end)
 
     def _delete(self, name: str) -> None:
-        """Somebody deletes T-global in one cluster: its lane stops, and the others go on."""
+        """Somebody deletes T-global in one cluster: its lane stops, and the others go on.
+
+        An empty partition would go on, too, and what it shows would not be looked at.
+        """
         world, topic = self._world, self._chance.choice(self._world.topics())
         shown = world.brokers[name].topics.get(f"{topic}-global")
-        if shown is not None and not world.damaged and len(world.names) > 2:
+        if shown is None or not all(world.watch.end(name, Partition(topic, log.number)) for log in shown.logs):
+            return
+        if not world.damaged and len(world.names) > 2:
             world.damage(name, topic)
             world.fates.note("deleted:", name, shown.name)

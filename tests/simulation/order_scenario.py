@@ -112,8 +112,9 @@ class Calm:
         self.world.start("grape")
         self.go_on(2)
         self.wish(Wish("1", "grape", lost=("orange",), waits=False), at="grape")
-        self.produce(records, "grape")
+        self.commit(records, "grape")
         self.until(lambda: self.homes() == {"grape"}, 20)
+        self.go_on(1)  # grape takes its own records before it sees those of orange again
         self.world.mend()
         self.world.start("orange")
         self.until(lambda: "appliance order rebuild" in str(self.faults()["orange"]), 30)

@@ -110,7 +110,8 @@ class OrderTruth:
             raise Violation(f"Q: of {origin} {self.name} has {len(own)} records, with holes or out of order")
         if first and there[first - 1][0] >= log.start:
             raise Violation(f"Q: of {origin} {self.name} lacks {first} records before its first one")
-        may_stop = len(self.origins[origin]) > 1
+        # What retention has deleted past the last record may have been records, for all that the home knows.
+        may_stop = len(self.origins[origin]) > 1 or log.start > (self.sources[own[-1]].offset + 1 if own else 0)
         if following == len(there) or there[following][0] < log.start or may_stop:
             return ""
         return f"{len(there) - following} records of {origin} from offset {there[following][0]} on"

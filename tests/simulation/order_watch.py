@@ -194,7 +194,7 @@ class OrderWatch:
         by = record.accepted
         if by != promise.epoch:
             raise Violation(f"B: {what} shows records by epoch {by}, and has promised {promise.epoch}")
-        if by.home == cluster and not record.alone and rank + len(records) > self._accepted.get((key, by), 0):
+        if by.home == cluster and record.alone != by and rank + len(records) > self._accepted.get((key, by), 0):
             raise Violation(f"S: {what} shows up to rank {rank + len(records)} what nobody else has of epoch {by}")
         of_home = self._epochs[key, by].records
         if (by.home, key.topic) not in self.damaged and of_home[rank : rank + len(records)] != records:

@@ -103,7 +103,7 @@ def test_of_two_clusters_the_home_goes_on_alone_after_ten_seconds_until_the_othe
     order.world.start("grape")
     order.settle()
     runner = order.world.beside["orange"].process.runners[0]
-    order.until(lambda: not any(each.alone for each in runner.lane.checkpoint.orders.values()), 10)
+    order.until(lambda: not any(each.is_alone for each in runner.lane.checkpoint.orders.values()), 10)
 
 
 def test_without_going_alone_the_home_of_two_clusters_waits(calm: Clusters) -> None:
@@ -226,7 +226,7 @@ def test_case_1220_a_process_that_starts_while_its_own_cluster_is_away_waits_for
     order.world.cuts.add(("grape", "grape"))
     order.start()
     order.produce(20)
-    assert "is cut" in order.faults()["grape"]["grape"]
+    order.until(lambda: "is cut" in str(order.faults()["grape"].get("grape")), 5)
     order.world.mend()
     order.settle()
     assert not order.faults()["grape"]

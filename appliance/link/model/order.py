@@ -107,7 +107,8 @@ class Digest(NamedTuple):
 class SequenceMark:
     """The end of a transaction in a hidden log: the runs of its records, from rank ``start`` on.
 
-    ``before`` is the digest at that rank; ``vector`` has the places after the runs. ``opens``: it is the first mark of
+    ``before`` is the digest at that rank; ``vector`` has the places after the runs; without runs it has moved past
+    offsets that hold no records, or by the operator's word. ``opens``: it is the first mark of
     its epoch, whose home has taken over the order up to this mark's rank.
     """
 
@@ -127,6 +128,10 @@ class SequenceMark:
     def digest(self) -> Digest:
         """The digest after its records."""
         return self.before.after(self.runs)
+
+    def brings_on(self, rank: int) -> bool:
+        """True if whoever shows this rank gets something from it: records, or only further places."""
+        return self.rank > rank or (self.rank == rank == self.start and not self.opens)
 
     def digest_at(self, rank: int) -> Digest:
         """The digest at a rank from ``start`` to its end."""
@@ -159,9 +164,10 @@ class OrderRecord:
 
     ``accepted`` is the epoch whose order it has accepted last; ``rank``, ``digest`` and ``end`` are those of its
     T-global, whose topic is ``global_id``. ``following`` is the offset of the accepted home's hidden log where T-global
-    goes on, -1 if unknown. ``hidden`` is its own hidden log, if it is or was home. A home that is ``alone`` shows what
-    nobody else has. While it is ``stopped`` for a reason, its logs are not what it has accepted, and it does not vote.
-    One that was rebuilt ``owes`` a rank: it stays stopped below that in the epoch that it has accepted.
+    goes on, -1 if unknown. ``hidden`` is its own hidden log, if it is or was home. A home that went on ``alone`` in an
+    epoch shows what nobody else has, until another one has acknowledged that, in whatever epoch. While it is
+    ``stopped`` for a reason, its logs are not what it has accepted, and it does not vote. One that was rebuilt ``owes``
+    a rank: it stays stopped below that in the epoch that it has accepted.
     """
 
     accepted: Epoch = NO_EPOCH
@@ -170,7 +176,7 @@ class OrderRecord:
     end: CopyEnd | None = None
     following: int = -1
     hidden: HiddenLog | None = None
-    alone: bool = False
+    alone: Epoch = NO_EPOCH
     global_id: UUID = NOWHERE
     hidden_id: UUID = NOWHERE
     stopped: str = ""
@@ -181,7 +187,12 @@ class OrderRecord:
 
         A home that was alone in an older one may have shown what the operator has declared lost.
         """
-        return not self.stopped and (not self.alone or self.accepted == epoch)
+        return not self.stopped and (not self.is_alone or self.accepted == epoch)
+
+    @property
+    def is_alone(self) -> bool:
+        """True while it may show what no other cluster has."""
+        return self.alone != NO_EPOCH
 
     @property
     def hidden_end(self) -> CopyEnd | None:

@@ -119,7 +119,7 @@ def order_of(key: Any, value: Mapping[str, Any]) -> tuple[Partition, OrderRecord
         _end_of(value["end"]),
         whole(value["following"], -1),
         _hidden_of(value["hidden"]) if value["hidden"] else None,
-        bool(value["alone"]),
+        epoch_of(value["alone"]),
         UUID(value["global_id"]),
         UUID(value["hidden_id"]),
         text(value["stopped"]),

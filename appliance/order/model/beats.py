@@ -163,7 +163,7 @@ class Watch:
         """True if enough clusters suspect the home, this one included, of each membership that counts."""
         others = {name for name, beat in self.fresh(now).items() if beat.suspects and beat.epoch == self.epoch}
         return self.own in promise.members and all(
-            enough({self.own, *others}, members, promise.lost) for members in {promise.members, *promise.named}
+            enough({self.own, *others}, members) for members in {promise.members, *promise.named}
         )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from appliance.engine.model.map_growth import interleaved_tail
+from appliance.engine.model.map_growth import interleaved_tail, read_tail
 from appliance.grouping import grouped
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.outgoing import Outgoing
@@ -92,17 +92,36 @@ def positions_after(
     after = {}
     for origin, runs in grouped(placed).items():
         place = vector[origin]
-        before = _before(positions.get(origin.of(topic)), place, global_id)
+        before = _before(positions.get(origin.of(topic)), place, global_id, runs[0][0])
         replica = Replica(topic, origin.number, "", place.topic_id, global_id, origin.cluster)
         after[replica] = _position(before, place, runs, begin, end)
+    for origin in vector.keys() - {origin for origin, _ in placed}:
+        if (moved := _moved(positions.get(origin.of(topic)), vector[origin])) is not None:
+            after[Replica(topic, origin.number, "", moved.source_id, global_id, origin.cluster)] = moved
     return after
 
 
-def _before(before: Position | None, place: Place, global_id: UUID) -> Position:
+def _moved(before: Position | None, place: Place) -> Position | None:
+    """The position of an origin of which nothing is shown, past offsets without records; None if it stays.
+
+    Retention may delete these before this cluster is home, and they are no gap.
+    """
+    if before is None or (before.source_id == place.topic_id and before.next_offset >= place.next_offset):
+        return None
+    same = before.source_id == place.topic_id
+    tail = read_tail(before, place.next_offset) if same else None
+    moved = replace(before, source_id=place.topic_id, next_offset=place.next_offset, leader_epoch=place.leader_epoch)
+    return replace(moved, tail=tail)
+
+
+def _before(before: Position | None, place: Place, global_id: UUID, first: int) -> Position:
+    """The position that the next records of an origin follow, the ``first`` of which has this offset."""
     if before is None:
         return Position(place.topic_id, global_id, 0, -1)
     if before.source_id != place.topic_id:  # it was recreated, and goes on by the operator's word
         return replace(before, source_id=place.topic_id, next_offset=0, tail=None)
+    if before.next_offset > first:  # a former home skipped them by the operator's word, and this one never heard of it
+        return replace(before, next_offset=first, tail=None)
     return before
 
 

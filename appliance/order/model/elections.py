@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from appliance.kafka.protocol.metadata import Partition
+from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.order import Epoch, Members, OrderRecord, Promise
 
 GATE = 2
@@ -54,6 +56,20 @@ def promise(before: Promise | None, newer: Promise, now: int) -> Promise:
 def accepted(before: Promise) -> Promise:
     """The promise of a lane that has accepted its epoch everywhere: no older membership matters any more."""
     return replace(before, named=(before.members,))
+
+
+def is_accepted_everywhere(
+    own: Promise, cluster: str, orders: Mapping[Partition, OrderRecord], others: Mapping[str, LaneCheckpoint]
+) -> bool:
+    """True if this ``cluster`` has accepted the epoch in every partition that an older membership may have shown.
+
+    Enough clusters of each membership tell which there are; they have promised the epoch, and accept nothing older.
+    """
+    promised = {name: lane for name, lane in others.items() if lane.promise and lane.promise.epoch >= own.epoch}
+    known = {*orders}.union(*(lane.orders for lane in promised.values()))
+    return all(enough({cluster, *promised}, members, own.lost) for members in own.named) and all(
+        key in orders and orders[key].accepted == own.epoch for key in known
+    )
 
 
 def enough(promised: Collection[str], members: Members, lost: Collection[str] = ()) -> bool:

@@ -233,7 +233,7 @@ def _part(name: str, record: OrderRecord, hidden: HiddenLog | None, epoch: Epoch
     is_home = hidden is not None and epoch is not None and epoch.home == name
     lacks = max(0, hidden.rank - record.rank) if hidden else None
     unshown = lacks if is_home else None
-    return PartView(name, record.accepted, record.rank, lacks, unshown, record.alone, record.stopped or None)
+    return PartView(name, record.accepted, record.rank, lacks, unshown, record.is_alone, record.stopped or None)
 
 
 def _origins(
