@@ -15,6 +15,7 @@ from appliance.kafka.records.outgoing import Outgoing
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.order import Origin, Place, Run, Vector, merged
 from appliance.link.model.replicas import Replica
+from appliance.order.model.view import made_anew
 
 _MOVED_SECONDS = 1.0
 """Seconds after which places are given without records: retention may delete the markers before them."""
@@ -124,8 +125,7 @@ class Arrivals:
             self._reading[origin] = replica
             place = vector.get(origin)
             if place is not None and is_another(place.topic_id, replica.source_id):
-                text = f"{replica.name} was deleted and made anew: `appliance order resume --origin {replica.cluster}`"
-                self.problems.tell(replica.name, PartitionStopped(text))
+                self.problems.tell(replica.name, PartitionStopped(made_anew(origin, replica.source_topic)))
                 continue
             offset, epoch = (place.next_offset, place.leader_epoch) if place else (0, -1)
             self.readers[replica.cluster].read(replica, offset, epoch, self._queue, Limits(limit))

@@ -74,7 +74,8 @@ class OrderHandle:
         """The lanes first, where they were left the last time: the logs of T have at least what these say."""
         lanes = await self._lanes.setdefault(name, NewestStates(cluster, self.naming)).checkpoints()
         metadata = await cluster.metadata(None)
-        topics = {topic.name: len(topic.leaders) for topic in self.naming.copied(metadata.topics)}
+        copied = self.naming.copied(metadata.topics)
+        topics = {topic.name: len(topic.leaders) for topic in copied}
         names = {*topics, *map(self.naming.destination, topics)} & metadata.topics.keys()
         logs = [Partition(name, number) for name in names for number in range(len(metadata.topics[name].leaders))]
         starts = (await try_offsets(cluster, metadata, logs, Bound.START)).values
@@ -85,4 +86,5 @@ class OrderHandle:
             topics,
             {log: Span(starts[log], max(starts[log], ends[log])) for log in logs if log in starts and log in ends},
             [gap for lane in lanes for gap in lane.gaps.values()],
+            {topic.name: topic.id for topic in copied},
         )

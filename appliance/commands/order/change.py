@@ -75,7 +75,10 @@ async def _located(order: OrderHandle, request: Request) -> Request:
         if cluster not in order.clusters:
             raise ApplianceError(f"{cluster} is none of the clusters in GLOBAL_CLUSTERS; nothing was changed")
         origin, of = Partition(topic, number), order.clusters[cluster]
-        start = (await list_offsets(of, await of.metadata([topic]), [origin], Bound.START))[origin]
+        metadata = await of.metadata([topic])
+        start = (await list_offsets(of, metadata, [origin], Bound.START))[origin]
+        if offset > (end := (await list_offsets(of, metadata, [origin], Bound.END))[origin]):
+            raise ApplianceError(f"{origin} of {cluster} ends at offset {end}, before {offset}; nothing was changed")
         located.append((cluster, topic, number, max(start, offset)))
     return Request(request.verb, origins=tuple(located))
 
@@ -108,7 +111,7 @@ def _resume_options(command: argparse.ArgumentParser) -> None:
 
 
 def _resumed(parsed: argparse.Namespace) -> Request:
-    if parsed.start != "earliest" and not parsed.start.isdigit():
+    if parsed.start != "earliest" and not (parsed.start.isascii() and parsed.start.isdigit()):
         raise ApplianceError(f"--from {parsed.start}: expected an offset or earliest")
     offset = 0 if parsed.start == "earliest" else int(parsed.start)
     return Request("resume", origins=((parsed.origin, parsed.topic_name, parsed.partition, offset),))

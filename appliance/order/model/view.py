@@ -2,10 +2,11 @@
 
 import enum
 import re
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from appliance.kafka.protocol.metadata import Partition
+from appliance.kafka.protocol.metadata import NOWHERE, Partition, is_another
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.layout import Layout
 from appliance.link.model.order import Epoch, HiddenLog, Members, OrderRecord, Origin, Promise
@@ -35,7 +36,7 @@ class ClusterFacts:
     """The facts of one cluster: the promises of its lanes, its part in the order of each partition, and its topics T.
 
     ``spans`` are those of its logs, of T and of the order; a log without one could not be asked. ``gaps`` are the
-    entries of its gap ledger: what it passed over as home.
+    entries of its gap ledger: what it passed over as home. ``ids`` are those of the topics T.
     """
 
     promises: Sequence[Promise | None]
@@ -43,6 +44,7 @@ class ClusterFacts:
     topics: Mapping[str, int]
     spans: Mapping[Partition, Span]
     gaps: Sequence[Gap] = ()
+    ids: Mapping[str, uuid.UUID] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +91,17 @@ class PartView:
 
 @dataclass(frozen=True, slots=True)
 class OriginView:
-    """A partition of T in one cluster: the next offset to take, and the number of offsets that wait from there on."""
+    """A partition of T in one cluster: the next offset to take, and the number of offsets that wait from there on.
+
+    The home takes nothing of one that has ``stopped``, for this reason.
+    """
 
     cluster: str
     partition: int
     next_offset: int | None
     end_offset: int | None
     backlog: int | None
+    stopped: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +149,7 @@ class OrderView:
         unknown = any(each.unknown for each in self.clusters) or any(each.open is None for each in self.partitions)
         holds = {
             OrderState.NEVER_RUN: not unknown and not any(each.epoch for each in self.lanes),
-            OrderState.STOPPED: any(part.stopped for part in parts),
+            OrderState.STOPPED: any(part.stopped for part in parts) or any(self._stopped_origins()),
             OrderState.NO_HOME: any(each.open is False for each in self.partitions),
             OrderState.UNKNOWN: unknown,
             OrderState.ALONE: any(part.alone for part in parts),
@@ -156,6 +162,12 @@ class OrderView:
     def problems(self) -> tuple[Problem, ...]:
         """All that needs an operator."""
         return tuple(self._problems())
+
+    def _stopped_origins(self) -> Iterator[Problem]:
+        for each in self.partitions:
+            for origin in each.origins:
+                if origin.stopped:
+                    yield Problem(f"{each}, taken of {origin.cluster}", origin.stopped)
 
     def _problems(self) -> Iterator[Problem]:
         if self.state is OrderState.NEVER_RUN:
@@ -173,6 +185,7 @@ class OrderView:
                     yield Problem(f"{each} of {part.cluster}", part.stopped)
                 if part.alone:
                     yield Problem(f"{each} of {part.cluster}", "alone: it shows what no other cluster has")
+        yield from self._stopped_origins()
 
 
 def compose(facts: Mapping[str, ClusterFacts | str], now: int, *, single: bool) -> OrderView:
@@ -251,6 +264,16 @@ def _origins(
         span = cluster.spans.get(Partition(key.topic, origin.number)) if cluster else None
         place = hidden.vector.get(origin) if hidden else None
         start, end = (None, None) if span is None else (span.start, span.end)
-        following = place.next_offset if place else start if hidden else None
+        there = cluster.ids.get(key.topic, NOWHERE) if cluster else NOWHERE
+        is_anew = place is not None and is_another(place.topic_id, there)
+        following = place.next_offset if place and not is_anew else start if hidden else None
         backlog = None if following is None or end is None else max(0, end - following)
-        yield OriginView(*origin, following, end, backlog)
+        yield OriginView(*origin, following, end, backlog, made_anew(origin, key.topic) if is_anew else None)
+
+
+def made_anew(origin: Origin, topic: str) -> str:
+    """The reason that nothing is taken of an origin whose topic was made anew."""
+    return (
+        f"{origin.of(topic)} was deleted and made anew: `appliance order resume --origin {origin.cluster} "
+        f"--topic-name {topic} --partition {origin.number} --from earliest`"
+    )

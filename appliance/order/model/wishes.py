@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from appliance.order.model.beats import Wish
-from appliance.order.model.view import LaneView, OrderView
+from appliance.order.model.view import LaneView, OrderView, OriginView
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,8 @@ def refusal(request: Request, view: OrderView) -> str:
         return f"{request.target} is home: `appliance order move --to` another cluster first"
     if request.verb == "leave" and any(len(each.members) <= 2 for each in lanes):
         return "an order needs two clusters"
+    if request.verb == "resume" and (reason := _against_a_resume(request, view)):
+        return reason
     return _silent_homes(lanes, unknown) if request.verb in ("join", "leave", "alone", "resume") else ""
 
 
@@ -55,6 +57,23 @@ def _against_a_move(
     if not request.lost and (silent := _silent_homes(lanes, unknown)):
         return silent
     return ""
+
+
+def _against_a_resume(request: Request, view: OrderView) -> str:
+    origins = _origins(view)
+    for cluster, topic, number, offset in request.origins:
+        origin = origins.get((cluster, topic, number))
+        if origin is None:
+            return f"{topic}-{number} of {cluster} is no part of the order"
+        if not origin.stopped and origin.next_offset is not None and origin.next_offset >= offset:
+            return f"the order goes on with {topic}-{number} of {cluster} at offset {origin.next_offset} already"
+    return ""
+
+
+def _origins(view: OrderView) -> dict[tuple[str, str, int], OriginView]:
+    return {
+        (origin.cluster, each.topic, origin.partition): origin for each in view.partitions for origin in each.origins
+    }
 
 
 def _silent_homes(lanes: Collection[LaneView], unknown: Mapping[str, str | None]) -> str:
@@ -97,12 +116,9 @@ def is_done(request: Request, before: OrderView, view: OrderView) -> bool:
         case "leave":
             return open_now and all(request.target not in each.members for each in lanes)
         case "resume":
-            places = {
-                (origin.cluster, each.topic, origin.partition): origin.next_offset
-                for each in view.partitions
-                for origin in each.origins
-            }
-            return all((places.get((a, b, c)) or 0) >= offset for a, b, c, offset in request.origins)
+            origins = _origins(view)
+            places = [(origins.get((name, topic, number)), at) for name, topic, number, at in request.origins]
+            return all(each and not each.stopped and (each.next_offset or 0) >= at for each, at in places)
     return any(part.alone for each in view.partitions for part in each.parts)
 
 

@@ -1,0 +1,97 @@
+"""What stops an order is seen by its operator, and the commands that are printed then end it."""
+
+import json
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from appliance.errors import ApplianceError
+from appliance.program import PROGRAM
+from tests.simulation.order_operator import Operator
+from tests.simulation.test_order_cases import Calm, calm
+
+__all__ = ["calm"]
+
+Clusters = Callable[[int], Calm]
+_OF_LEMON = ("--origin", "lemon", "--topic-name", "orders", "--partition", "0")
+
+
+@pytest.fixture
+def order(calm: Clusters) -> Calm:
+    """Three clusters, with the same records in each T-global."""
+    order = calm(3)
+    order.start()
+    order.produce(30)
+    order.settle()
+    order.go_on(2)
+    return order
+
+
+def run(order: Calm, own: str, *words: str) -> int:
+    return Operator(order.world, own, order.go_on).run(*words)
+
+
+def status(order: Calm, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
+    capsys.readouterr()
+    code = run(order, "grape", "order", "status", "--json")
+    return code, json.loads(capsys.readouterr().out)
+
+
+def printed(remedy: str) -> list[str]:
+    """The words of a printed command."""
+    assert remedy.startswith(PROGRAM)
+    return shlex.split(remedy.removeprefix(PROGRAM))
+
+
+def test_case_1340_an_origin_that_was_made_anew_is_stopped_in_the_status_and_goes_on_as_printed(
+    order: Calm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The order was "ordered", nothing was to be taken, and the remedy in the log lacked three options that it needs.
+    order.world.remake_topic("lemon", "orders")
+    order.produce(20, "lemon")
+    order.world.decide_all()
+    order.go_on(5)
+    code, shown = status(order, capsys)
+    assert (code, shown["state"]) == (1, "stopped")
+    (origin,) = (each for each in shown["partitions"][0]["origins"] if each["cluster"] == "lemon")
+    assert (origin["next_offset"], origin["backlog"]) == (0, origin["end_offset"])
+    (problem,) = shown["problems"]
+    assert problem["reason"] == str(order.faults()["orange"]["lemon:orders-0"])
+    (remedy,) = problem["remedies"]
+    assert run(order, "grape", *printed(remedy), "--yes") == 0
+    order.go_on(5)
+    assert status(order, capsys)[0] == 0
+
+
+def test_case_1341_a_resume_is_not_done_before_the_home_has_done_it(order: Calm) -> None:
+    # "done after 0.0 s": the offset of the topic before was compared with that of the new one.
+    order.world.remake_topic("lemon", "orders")
+    order.go_on(5)
+    order.world.kill("orange")
+    with pytest.raises(ApplianceError, match="not done within 3 s"):
+        run(order, "orange", "order", "resume", *_OF_LEMON, "--from", "earliest", "--yes", "--wait", "3")
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ((*_OF_LEMON, "--from", "1000000"), r"orders-0 of lemon ends at offset \d+, before 1000000"),
+        ((*_OF_LEMON, "--from", "1"), r"the order goes on with orders-0 of lemon at offset \d+ already"),
+        (
+            ("--origin", "lemon", "--topic-name", "orders-global", "--partition", "0", "--from", "earliest"),
+            "orders-global-0 of lemon is no part of the order",
+        ),
+        ((*_OF_LEMON, "--from", "²"), "expected an offset or earliest"),
+    ],
+)
+def test_case_1342_a_resume_that_would_do_nothing_or_stop_for_good_is_refused(
+    words: tuple[str, ...], reason: str, order: Calm
+) -> None:
+    # Past the end it stopped the origin for good, since no home goes back; the others were "done after 0.0 s".
+    for more in ("--yes", "--dry-run"):
+        with pytest.raises(ApplianceError, match=reason):
+            run(order, "orange", "order", "resume", *words, more)
+    order.produce(20, "lemon")
+    order.settle()
