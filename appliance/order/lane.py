@@ -21,7 +21,7 @@ from appliance.link.model.order import OrderRecord, Promise
 from appliance.link.model.order_records import encode_order, encode_promise, encode_sequence_mark
 from appliance.link.model.position import ANYBODY, CopyEnd
 from appliance.order.model.changes import Change, positions_after
-from appliance.order.names import hidden_topic
+from appliance.order.names import REBUILD, hidden_topic
 
 
 @dataclass(eq=False)
@@ -68,7 +68,9 @@ class OrderLane(OwnedLane):
             record, (shown, hidden) = self.record(partition), self.logs_of(partition)
             ends |= {shown: record.end or NEVER_WRITTEN, hidden: record.hidden_end or NEVER_WRITTEN}
         metadata, own = await self.learn({self.offsets.topic, *(topic for topic, _ in ends)}), self.producer.id
-        examiner = CopyExaminer(self.cluster, metadata, own, self._search_ends, former_ids=frozenset({ANYBODY}))
+        examiner = CopyExaminer(
+            self.cluster, metadata, own, self._search_ends, former_ids=frozenset({ANYBODY}), remedy=REBUILD
+        )
         checked = await examiner.examine(ends)
         self.writer.ends |= checked.ends
         self.writer.epochs |= {log: metadata.leader_epoch(*log) for log in checked.ends}
@@ -80,7 +82,7 @@ class OrderLane(OwnedLane):
                 if (topic := metadata.topics.get(log.topic)) is None:
                     error = BrokerBusy(f"{log} is not there now", "UNKNOWN_TOPIC_OR_PARTITION")
                 elif is_another(before, topic.id):
-                    error = PartitionStopped(f"{log} was deleted and made anew: `appliance order rebuild`")
+                    error = PartitionStopped(f"{log} was deleted and made anew: {REBUILD}")
                 elif limits[log.topic].is_compacted:
                     error = PartitionStopped(
                         f"{log.topic} is compacted and would lose records: set cleanup.policy=delete"

@@ -32,6 +32,7 @@ from appliance.order.model.changes import Change, Shown, Taken, places_of, show
 from appliance.order.model.elections import Facts, acknowledged, best, is_elected, voters
 from appliance.order.model.gate import Gate
 from appliance.order.model.rebuilding import REBUILDING
+from appliance.order.names import REBUILD
 from appliance.order.peers import Peer
 
 WINDOW = 64 * 1024 * 1024
@@ -284,7 +285,4 @@ class OrderedPartition:
 
 def diverged(key: Partition, rank: int, other: int) -> str:
     """The reason to stop where T-global is no prefix of the order."""
-    return (
-        f"{key}: T-global has {rank} records, and not as the others order them (they have {other}): "
-        "`appliance order rebuild`"
-    )
+    return f"{key}: T-global has {rank} records, and not as the others order them (they have {other}): {REBUILD}"

@@ -74,6 +74,34 @@ def test_case_1341_a_resume_is_not_done_before_the_home_has_done_it(order: Calm)
         run(order, "orange", "order", "resume", *_OF_LEMON, "--from", "earliest", "--yes", "--wait", "3")
 
 
+@pytest.mark.parametrize("damage", ["shortened", "written to"])
+def test_case_1343_logs_of_an_order_that_hold_less_or_more_than_was_written_are_rebuilt_as_printed(
+    damage: str, order: Calm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The remedies were `appliance resume --from` and `appliance resume`, which a link has, and no order.
+    log = order.world.brokers["grape"].topics["orders-global"].logs[0]
+    order.world.kill("grape")
+    order.world.damaged.add("grape")
+    order.world.watch.damaged.add(("grape", "orders"))
+    order.world.truths["orders", 0].ranks.pop(log, None)
+    if damage == "shortened":
+        markers = [entry.base for entry in log.entries if entry.marker]
+        log.truncate(max((base + 1 for base in markers[:-1]), default=0))
+    else:
+        order.world.workloads["grape"].write(log)
+        order.world.decide_all()
+    order.world.start("grape")
+    order.go_on(8)
+    (problem,) = status(order, capsys)[1]["problems"]
+    (remedy,) = problem["remedies"]
+    assert run(order, "grape", *printed(remedy), "--yes") == 0
+    order.world.watch.begin_again("grape", "orders")
+    order.world.damaged.clear()
+    order.settle()
+    order.go_on(3)
+    assert status(order, capsys)[0] == 0
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

@@ -56,7 +56,7 @@ class CopyExaminer:
 
     Its user, whose producer has that id, has fenced all earlier writers, so no write is in flight, except others' in
     ``shared`` copies. ``search_ends`` are kept from search to search. ``former_ids`` are the link's further producer
-    ids.
+    ids. ``remedy`` ends the reason of each refusal, in place of a link's.
     """
 
     cluster: Cluster
@@ -65,6 +65,7 @@ class CopyExaminer:
     search_ends: SearchEnds
     shared: bool = False
     former_ids: frozenset[int] = frozenset()
+    remedy: str = ""
 
     async def examine(self, copies: Mapping[Partition, CopyEnd | None]) -> CopyEnds:
         """The end of each copy, given its remembered end."""
@@ -105,7 +106,7 @@ class CopyExaminer:
         copy = log.partition
         try:
             if loss := (await with_last_batch(self.cluster, self.metadata, log, end)).loss(end):
-                return _copy_shortened(copy, end, loss)
+                return _copy_shortened(copy, end, loss, self.remedy)
             offset = await self.first_past_the_end(copy, end, actual_end)
         except ApplianceError as error:
             return error
@@ -113,7 +114,7 @@ class CopyExaminer:
             return None
         what = f"holds records from offset {offset} on"
         failed_back = end.producer_id == ANYBODY and end != NEVER_WRITTEN
-        return _written_after_failback(copy, what) if failed_back else _unaccounted(copy, what)
+        return _written_after_failback(copy, what) if failed_back else self._unaccounted(copy, what)
 
     async def first_past_the_end(self, copy: Partition, end: CopyEnd, actual_end: int) -> int | None:
         """The offset of the first committed batch past the end whose writer is not accounted for.
@@ -128,7 +129,7 @@ class CopyExaminer:
         if at < actual_end:
             start = (await list_offsets(self.cluster, self.metadata, [copy], Bound.START))[copy]
             if at < start and not self.shared:
-                raise _unaccounted(copy, f"held records from offset {at} to {start - 1}, deleted by now,")
+                raise self._unaccounted(copy, f"held records from offset {at} to {start - 1}, deleted by now,")
             at = max(at, start)
         for _ in range(FETCHES_MAX):
             if at >= actual_end:
@@ -146,6 +147,12 @@ class CopyExaminer:
         """The producer ids whose records past the end are not accounted for; in a shared copy, only a lane's."""
         writers = {end.producer_id, self.producer_id}
         return frozenset(writers - {ANYBODY, NOBODY} if self.shared else writers) | self.former_ids
+
+    def _unaccounted(self, copy: Partition, what: str) -> PartitionStopped:
+        return PartitionStopped(
+            f"{copy} {what} {UNACCOUNTED}: the positions topic lost its end, or somebody else "
+            f"wrote there; {self.remedy or 'choose by `appliance resume --from` an offset of the source'}"
+        )
 
     async def _decided(self, copy: Partition, at: int, writers: frozenset[int]) -> tuple[list[Batch], int | None]:
         """Some visible batches, and the offset to continue from; None at the end.
@@ -170,20 +177,12 @@ class CopyExaminer:
         return await fetch_partition(self.cluster, self.metadata, copy, offset, "positions", limits)
 
 
-def _copy_shortened(copy: Partition, end: CopyEnd, loss: Loss) -> CopyShortened:
-    return CopyShortened(
-        f"{lost_records(copy, end, loss)}: copy it again by "
-        "`appliance resume --from` an offset of the source, or go on after the loss by `appliance resume` alone",
-        loss.end,
-        loss.is_known,
+def _copy_shortened(copy: Partition, end: CopyEnd, loss: Loss, remedy: str) -> CopyShortened:
+    remedy = remedy or (
+        "copy it again by "
+        "`appliance resume --from` an offset of the source, or go on after the loss by `appliance resume` alone"
     )
-
-
-def _unaccounted(copy: Partition, what: str) -> PartitionStopped:
-    return PartitionStopped(
-        f"{copy} {what} {UNACCOUNTED}: the positions topic lost its end, or somebody else "
-        "wrote there; choose by `appliance resume --from` an offset of the source"
-    )
+    return CopyShortened(f"{lost_records(copy, end, loss)}: {remedy}", loss.end, loss.is_known)
 
 
 def _written_after_failback(copy: Partition, what: str) -> PartitionStopped:

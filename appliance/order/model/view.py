@@ -129,8 +129,8 @@ class Problem:
 
     @property
     def remedies(self) -> tuple[str, ...]:
-        """The commands that the reason names."""
-        return tuple(f"{PROGRAM} {words}" for words in re.findall(r"`appliance ([^`]+)`", self.reason))
+        """The commands of an order that the reason names; what a process logs is no remedy."""
+        return tuple(f"{PROGRAM} {words}" for words in re.findall(r"`appliance (order [^`]+)`", self.reason))
 
 
 @dataclass(frozen=True, slots=True)
