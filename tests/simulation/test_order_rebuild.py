@@ -216,6 +216,24 @@ def test_a_rebuild_that_cannot_be_is_refused_and_so_is_its_dry_run(calm: Cluster
     is_whole_again(order)
 
 
+def test_case_1344_a_t_global_is_not_deleted_where_nobody_has_its_first_records_any_more(calm: Clusters) -> None:
+    # T-global was deleted and stayed empty for ever: nobody had what it begins with.
+    order = calm(3)
+    order.start()
+    order.produce(30)
+    order.settle()
+    logs = {name: order.world.brokers[name].topics["orders-global"].logs[0] for name in order.world.names}
+    for name in ("orange", "lemon"):
+        logs[name].delete_before(logs[name].end - 1)
+    kept = seen(logs["grape"])
+    for more in ("--dry-run", "--yes"):
+        with pytest.raises(ApplianceError, match="retention has deleted the first records of orders-global-0"):
+            Operator(order.world, "grape", order.go_on).run("order", "rebuild", "--topic", "orders", more)
+    assert seen(logs["grape"]) == kept
+    order.produce(10)
+    order.settle()
+
+
 def test_case_1300_a_t_global_that_was_made_anew_is_noticed_while_there_is_nothing_to_write(calm: Clusters) -> None:
     # Only a start of the lane looked at the topic's id: an idle cluster voted with what it had no more.
     order = calm(3)

@@ -31,7 +31,16 @@ from appliance.link.model.order import OrderRecord, Origin
 from appliance.order.handle import OrderHandle
 from appliance.order.lane import OrderLane
 from appliance.order.model.elections import Facts, promise
-from appliance.order.model.rebuilding import REBUILDING, Aside, Maps, begun_again, is_stopped, refusal, shared
+from appliance.order.model.rebuilding import (
+    REBUILDING,
+    Aside,
+    Maps,
+    begun_again,
+    is_stopped,
+    lost_beginning,
+    refusal,
+    shared,
+)
 from appliance.order.model.view import ClusterFacts, compose
 from appliance.order.names import aside_topic, hidden_topic
 from appliance.output import say, say_json
@@ -109,9 +118,10 @@ async def _plans(order: OrderHandle, own: str, topic: str) -> list[_Plan]:
     keys = {Partition(each.topic, each.partition) for each in view.partitions if each.topic in topics}
     if not topic and not keys and any(record.stopped == REBUILDING for record in mine.orders.values()):
         return []
-    if reason := refusal(own, keys, view):
-        raise ApplianceError(f"{reason}; nothing was changed")
     read = {name: each for name, each in facts.items() if isinstance(each, ClusterFacts)}
+    others = [each for name, each in read.items() if name != own]
+    if reason := refusal(own, keys, view) or lost_beginning(keys, others, order.naming):
+        raise ApplianceError(f"{reason}; nothing was changed")
     return [await _Planning(order, own, read, name).plan() for name in sorted({key.topic for key in keys})]
 
 

@@ -6,11 +6,12 @@ from heapq import merge
 from typing import NamedTuple
 
 from appliance.kafka.protocol.metadata import Partition
+from appliance.link.model.naming import Naming
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_runs import unpack_groups
 from appliance.link.model.order import OrderRecord, Origin, Run
 from appliance.order.model.elections import Facts
-from appliance.order.model.view import OrderView
+from appliance.order.model.view import ClusterFacts, OrderView
 
 REBUILDING = "is being rebuilt: it has no vote until it has what it had"
 """The reason for which a partition is stopped that was rebuilt, and copies."""
@@ -115,6 +116,19 @@ def refusal(own: str, keys: Collection[Partition], view: OrderView) -> str:
             return f"epoch {epoch} is not open yet for {each}: see `appliance order status`"
         if all(part.stopped for part in each.parts if part.cluster != own):
             return f"{each} is stopped in all other clusters, too: nobody has its records"
+    return ""
+
+
+def lost_beginning(keys: Collection[Partition], others: Collection[ClusterFacts], naming: Naming) -> str:
+    """The reason that no other cluster could fill these T-globals from their first records on; empty if some can."""
+    for key in sorted(keys):
+        log = Partition(naming.destination(key.topic), key.number)
+        written = [each for each in others if key in each.orders and each.orders[key].rank]
+        begins = [log in each.spans and not each.spans[log].start for each in written if not each.orders[key].stopped]
+        if written and not any(begins):
+            return (
+                f"retention has deleted the first records of {log} in all other clusters, and it would begin with them"
+            )
     return ""
 
 
