@@ -70,9 +70,9 @@ def test_case_1330_a_dry_run_says_in_words_what_it_would_do_and_does_not(
 ) -> None:
     order = calm(3)
     order.start()
-    order.produce(10)
+    order.go_on(3)
     order.world.cut("orange", "grape")  # the home takes nothing of what follows
-    order.produce(10, "grape")
+    order.commit(10, "grape")
     assert operator(order, "lemon").run("order", *words, "--dry-run") == 0
     assert capsys.readouterr().out == f"{said}\n"
     order.go_on(5)
