@@ -155,12 +155,14 @@ _PLACE = 16
 def exchange_two(*logs: Log) -> Log:
     """Have two batches of different contents in each other's place, in one of these logs."""
     pairs = ((log, pair) for log in logs for pair in combinations(of_records(log), 2))
-    log, (one, other) = next(
-        (log, pair) for log, pair in pairs if len(pair[0].data) == len(pair[1].data) and differ(*pair)
-    )
+    log, (one, other) = next((log, pair) for log, pair in pairs if sizes(pair[0]) == sizes(pair[1]) and differ(*pair))
     one.data, other.data = one.data[:_PLACE] + other.data[_PLACE:], other.data[:_PLACE] + one.data[_PLACE:]
     one.records, other.records = other.records, one.records
     return log
+
+
+def sizes(entry: Entry) -> tuple[int, int]:
+    return len(entry.data), len(contents(entry))
 
 
 def differ(one: Entry, other: Entry) -> bool:
