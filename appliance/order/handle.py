@@ -24,6 +24,9 @@ _PATIENCE = 20.0
 """Seconds in which a cluster has to answer, to be known."""
 
 
+_NONE: Mapping[str, str] = {}
+
+
 @dataclass(frozen=True, slots=True)
 class OrderHandle:
     """An open order; with ``single`` all partitions of a topic have one order."""
@@ -52,21 +55,25 @@ class OrderHandle:
         await maps.read(sources)
         return maps, sources
 
-    async def view(self) -> OrderView:
-        """The view of all clusters."""
-        return compose(await self.facts(), now_ms(), single=self.single)
+    async def view(self, patience: float = _PATIENCE, without: Mapping[str, str] = _NONE) -> OrderView:
+        """The view of all clusters, ``without`` reading those that are out of reach for a reason."""
+        return compose(await self.facts(patience, without), now_ms(), single=self.single)
 
-    async def facts(self) -> dict[str, ClusterFacts | str]:
+    async def facts(
+        self, patience: float = _PATIENCE, without: Mapping[str, str] = _NONE
+    ) -> dict[str, ClusterFacts | str]:
         """Read all clusters at once; of one that does not answer, the reason."""
-        return dict(zip(self.clusters, await asyncio.gather(*map(self._facts, self.clusters)), strict=True))
+        read = {name: self._facts(name, patience) for name in self.clusters if name not in without}
+        facts = dict(zip(read, await asyncio.gather(*read.values()), strict=True))
+        return {name: facts.get(name) or without[name] for name in self.clusters}
 
-    async def _facts(self, name: str) -> ClusterFacts | str:
+    async def _facts(self, name: str, patience: float) -> ClusterFacts | str:
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(patience):
                 return await self._read(name, self.clusters[name])
         except TimeoutError:
             await self.clusters[name].close()  # a missing answer on a connection would delay all later ones
-            return f"it does not answer within {_PATIENCE:g} s"
+            return f"it does not answer within {patience:g} s"
         except ApplianceError as error:
             return str(error)
 

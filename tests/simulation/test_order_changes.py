@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from appliance.errors import ApplianceError
+from tests.simulation import order_world
 from tests.simulation.order_operator import Operator
 from tests.simulation.order_scenario import Calm, Clusters
 
@@ -135,3 +136,40 @@ def test_an_origin_that_retention_has_overtaken_stops_alone_or_goes_on_with_an_e
         words = ("--origin", "lemon", "--topic-name", "orders", "--partition", "0", "--from", "earliest", "--yes")
         assert operator(order).run("order", "resume", *words) == 0
     order.until(lambda: order.shown("grape") > before, 20)
+
+
+@pytest.fixture
+def black_hole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a cluster behind a cut, nothing is heard for as long as a real client dials its brokers."""
+    monkeypatch.setattr(order_world, "TIMEOUTS", replace(order_world.TIMEOUTS, connect=40.0))
+
+
+@pytest.mark.usefixtures("black_hole")
+def test_case_1370_a_move_does_not_wait_for_a_cluster_that_it_does_not_need(calm: Clusters) -> None:
+    # Each look at the order waited 20 s for lemon, and a move was never done before the third one.
+    order = calm(3)
+    order.start()
+    order.produce(20)
+    order.settle()
+    order.world.kill("lemon")
+    for name in ("orange", "grape"):
+        order.world.cut(name, "lemon")
+    began = order.loop.time()
+    assert operator(order, "grape").run("order", "move", "--to", "grape") == 0
+    assert order.loop.time() - began < 8
+    order.until(lambda: order.homes() == {"grape"}, 5)
+
+
+@pytest.mark.usefixtures("black_hole")
+def test_case_1370_a_move_without_enough_votes_is_refused_with_the_clusters_that_do_not_answer(calm: Clusters) -> None:
+    # It waited for 60 s, and the home had stopped taking.
+    order = calm(4)
+    order.start()
+    order.produce(10)
+    order.settle()
+    for name in ("lemon", "melon"):
+        order.world.cut("grape", name)
+    with pytest.raises(ApplianceError, match=r"too few clusters answer here.* --to grape --lost lemon,melon"):
+        operator(order, "grape").run("order", "move", "--to", "grape")
+    words = ("move", "--to", "grape", "--lost", "lemon,melon", "--dry-run")
+    assert operator(order, "grape").run("order", *words) == 0

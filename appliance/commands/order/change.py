@@ -24,7 +24,8 @@ from appliance.settings.env_file import read_order
 from appliance.settings.order_values import OrderSettings
 from appliance.settings.role import Role
 
-_LOOK = 0.25
+_LOOK, _BRIEFLY = 0.25, 3.0
+"""Pause between two looks, and time in which a cluster has to answer that may not matter, in seconds."""
 
 
 async def _change(
@@ -36,7 +37,9 @@ async def _change(
     """Leave the wish in the own cluster, and wait until it is met."""
     async with OrderHandle.open(settings) as order:
         request = await _located(order, ask(parsed))
-        before = await order.view()
+        before = await order.view(_BRIEFLY)
+        if before.unknown and refusal(request, before):  # one that is late may matter
+            before = await order.view()
         if reason := refusal(request, before):
             raise ApplianceError(f"{reason}; nothing was changed")
         if parsed.dry_run:
@@ -60,7 +63,7 @@ async def _change(
 async def _met(order: OrderHandle, request: Request, before: OrderView, patience: float) -> OrderView | None:
     until = loop_seconds() + patience
     while loop_seconds() < until:
-        if is_done(request, before, view := await order.view()):
+        if is_done(request, before, view := await order.view(without=before.unknown)):
             return view
         await asyncio.sleep(_LOOK)
     return None

@@ -99,7 +99,6 @@ def is_stopped(record: OrderRecord) -> bool:
 
 def refusal(own: str, keys: Collection[Partition], view: OrderView) -> str:
     """The reason that these partitions cannot be rebuilt as things are; empty if they can be."""
-    unknown = {each.id: each.unknown for each in view.clusters if each.unknown}
     if not keys:
         return "nothing is stopped: `appliance order status`; with --topic a T-global is made anew nevertheless"
     for each in view.partitions:
@@ -110,8 +109,8 @@ def refusal(own: str, keys: Collection[Partition], view: OrderView) -> str:
             return "no cluster has promised anything yet: start the processes first"
         if epoch.home == own:
             return f"{own} is home of {each}: `appliance order move --to` another cluster first"
-        if epoch.home in unknown:
-            return f"{epoch.home}, the home of {each}, does not answer: {unknown[epoch.home]}"
+        if epoch.home in view.unknown:
+            return f"{epoch.home}, the home of {each}, does not answer: {view.unknown[epoch.home]}"
         if not each.open:
             return f"epoch {epoch} is not open yet for {each}: see `appliance order status`"
         if all(part.stopped for part in each.parts if part.cluster != own):

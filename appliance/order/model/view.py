@@ -143,10 +143,15 @@ class OrderView:
     partitions: tuple[PartitionView, ...]
 
     @property
+    def unknown(self) -> dict[str, str]:
+        """The clusters of which nothing is known now, and why."""
+        return {each.id: each.unknown for each in self.clusters if each.unknown}
+
+    @property
     def state(self) -> OrderState:
         """The state in a word."""
         parts = [part for each in self.partitions for part in each.parts]
-        unknown = any(each.unknown for each in self.clusters) or any(each.open is None for each in self.partitions)
+        unknown = bool(self.unknown) or any(each.open is None for each in self.partitions)
         holds = {
             OrderState.NEVER_RUN: not unknown and not any(each.epoch for each in self.lanes),
             OrderState.STOPPED: any(part.stopped for part in parts) or any(self._stopped_origins()),
@@ -172,9 +177,8 @@ class OrderView:
     def _problems(self) -> Iterator[Problem]:
         if self.state is OrderState.NEVER_RUN:
             yield Problem("order", "no cluster has promised anything yet: start its process beside each of them")
-        for cluster in self.clusters:
-            if cluster.unknown:
-                yield Problem(cluster.id, f"unknown now: {cluster.unknown}")
+        for cluster, reason in self.unknown.items():
+            yield Problem(cluster, f"unknown now: {reason}")
         for each in self.partitions:
             lane = self.lanes[each.lane]
             if each.open is False and lane.epoch:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from appliance.order.model.beats import Wish
+from appliance.order.model.elections import enough
 from appliance.order.model.view import LaneView, OrderView, OriginView
 
 
@@ -19,7 +20,6 @@ class Request:
 
 def refusal(request: Request, view: OrderView) -> str:
     """The reason that a request cannot be met as things are; empty if it can be."""
-    unknown = {each.id: each.unknown for each in view.clusters if each.unknown}
     ids, lanes = {each.id for each in view.clusters}, [each for each in view.lanes if each.epoch]
     members = {name for each in lanes for name in each.members}
     for name in (request.target, *request.lost):
@@ -28,7 +28,7 @@ def refusal(request: Request, view: OrderView) -> str:
     if not lanes:
         return "no cluster has promised anything yet: start the processes first"
     if request.verb == "move":
-        return _against_a_move(request, lanes, members, unknown)
+        return _against_a_move(request, lanes, members, view.unknown)
     if request.verb == "join" and request.target in members and all(request.target in each.members for each in lanes):
         return f"{request.target} is a member already"
     if request.verb == "leave" and request.target not in members:
@@ -39,11 +39,11 @@ def refusal(request: Request, view: OrderView) -> str:
         return "an order needs two clusters"
     if request.verb == "resume" and (reason := _against_a_resume(request, view)):
         return reason
-    return _silent_homes(lanes, unknown) if request.verb in ("join", "leave", "alone", "resume") else ""
+    return _silent_homes(lanes, view.unknown) if request.verb in ("join", "leave", "alone", "resume") else ""
 
 
 def _against_a_move(
-    request: Request, lanes: Collection[LaneView], members: Collection[str], unknown: Mapping[str, str | None]
+    request: Request, lanes: Collection[LaneView], members: Collection[str], unknown: Mapping[str, str]
 ) -> str:
     target = request.target
     if target not in members:
@@ -56,6 +56,12 @@ def _against_a_move(
         return f"{target} is home already"
     if not request.lost and (silent := _silent_homes(lanes, unknown)):
         return silent
+    if not all(enough({*each.members} - unknown.keys(), each.members, request.lost) for each in lanes):
+        silent = ",".join(sorted({*unknown} & {*members}))
+        return (
+            f"too few clusters answer here to promise a new home: `appliance order move --to {target} --lost {silent}` "
+            f"if {silent} is lost"
+        )
     return ""
 
 
@@ -76,7 +82,7 @@ def _origins(view: OrderView) -> dict[tuple[str, str, int], OriginView]:
     }
 
 
-def _silent_homes(lanes: Collection[LaneView], unknown: Mapping[str, str | None]) -> str:
+def _silent_homes(lanes: Collection[LaneView], unknown: Mapping[str, str]) -> str:
     homes = sorted({each.epoch.home for each in lanes if each.epoch} & unknown.keys())
     if not homes:
         return ""
@@ -139,8 +145,7 @@ def described(request: Request) -> str:
 
 def question(request: Request, view: OrderView) -> str:
     """The question that the operator has to agree to; empty where nothing can be lost."""
-    unknown = {each.id for each in view.clusters if each.unknown}
-    answering = sorted({*request.lost} - unknown)
+    answering = sorted({*request.lost} - view.unknown.keys())
     if request.verb == "move" and request.lost:
         lost = ", ".join(request.lost)
         aside = f"; {', '.join(answering)} answers: its process must never run again as it is" if answering else ""
