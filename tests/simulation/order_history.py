@@ -174,7 +174,12 @@ class OrderHistory:
         return [*world.unsettled(), *open_logs, *(["undecided"] if undecided_now else [])]
 
     def _tick(self) -> None:
-        """Let time go on when every process has ended."""
+        """Let time go on when every process has ended.
+
+        What was to befall a home may have its producers write after all has got calm: they end their transactions, too.
+        """
+        if self.loop.time() >= _EVENTFUL:
+            self.world.decide_all()
         self.loop.at(self.loop.time() + 0.5, self.loop.world, self._tick)
 
     def _run_while(self, wanted: Callable[[], bool]) -> None:
