@@ -13,7 +13,7 @@ _OF_PARTS: Mapping[str, Callable[[PartView], float | None]] = {
     "kafka_order_records": lambda part: part.rank,
     "kafka_order_lacks_records": lambda part: part.lacks,
     "kafka_order_stopped": lambda part: part.stopped is not None,
-    "kafka_order_alone": lambda part: part.alone,
+    "kafka_order_alone": lambda part: part.alone is not None,
 }
 
 

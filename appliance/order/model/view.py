@@ -77,7 +77,8 @@ class LaneView:
 class PartView:
     """A cluster's part in the order of a partition: ``rank`` records of its T-global, which ``lacks`` others.
 
-    A home has taken ``unshown`` records that its T-global does not show yet.
+    A home has taken ``unshown`` records that its T-global does not show yet. ``alone`` is the epoch in which it began
+    to show what no other cluster has.
     """
 
     cluster: str
@@ -85,7 +86,7 @@ class PartView:
     rank: int
     lacks: int | None
     unshown: int | None
-    alone: bool
+    alone: Epoch | None
     stopped: str | None
 
 
@@ -249,8 +250,8 @@ def _partition(key: Partition, lane: LaneView, read: Mapping[str, ClusterFacts],
 def _part(name: str, record: OrderRecord, hidden: HiddenLog | None, epoch: Epoch | None) -> PartView:
     is_home = hidden is not None and epoch is not None and epoch.home == name
     lacks = max(0, hidden.rank - record.rank) if hidden else None
-    unshown = lacks if is_home else None
-    return PartView(name, record.accepted, record.rank, lacks, unshown, record.is_alone, record.stopped or None)
+    unshown, alone = lacks if is_home else None, record.alone if record.is_alone else None
+    return PartView(name, record.accepted, record.rank, lacks, unshown, alone, record.stopped or None)
 
 
 def _origins(

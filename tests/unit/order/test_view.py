@@ -85,7 +85,7 @@ def test_nobody_has_promised_anything_where_no_process_has_run() -> None:
 @pytest.mark.parametrize(
     ("record", "state", "remedies"),
     [
-        (OrderRecord(EPOCH, 95, alone=True), OrderState.ALONE, []),
+        (OrderRecord(EPOCH, 95, alone=OLD), OrderState.ALONE, []),
         (
             OrderRecord(EPOCH, 95, stopped="it has other records: `appliance order rebuild`"),
             OrderState.STOPPED,
