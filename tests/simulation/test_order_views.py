@@ -140,6 +140,20 @@ def test_a_verification_finds_one_order_with_every_record_of_every_origin(order:
     assert told("grape", "verify", "--global")[0] == 0
 
 
+def test_case_1372_each_row_of_a_verification_names_its_topics_and_clusters(order: Calm, told: Told) -> None:
+    # The rows of the longest T-global had no topic, and those of all others had the same one.
+    order.world.make_topic("payments", 1)
+    order.go_on(3)
+    _, text = told("grape", "verify", "--global")
+    found = [tuple(cell.strip() for cell in line.split("│")[1:3]) for line in text.splitlines() if " equal " in line]
+    longest = {"orange:orders-global", "orange:payments-global"}
+    others = {f"{each} and {each.replace('orange', name)}" for each in longest for name in ("grape", "lemon")}
+    assert {title for title, _ in found} == longest | others | {
+        f"{name}:orders and orange:orders-global" for name in order.world.names
+    }
+    assert len(found) == len({*found}) == 15
+
+
 def logs_of(order: Calm, cluster: str, topic: str) -> Log:
     return order.world.brokers[cluster].topics[topic].logs[0]
 

@@ -37,6 +37,12 @@ class PartitionResult:
     failed_at: int | None = None
 
     @property
+    def title(self) -> str:
+        """The topic as it is shown; of a total order, whose topics have their clusters, both that were compared."""
+        of_order = ":" in self.copy or not self.topic
+        return " and ".join(filter(None, (self.topic, self.copy))) if of_order else self.topic
+
+    @property
     def words(self) -> str:
         """The state as it is shown: ``behind by 40 records``."""
         if self.state is CopyState.BEHIND:
@@ -89,15 +95,15 @@ class VerificationReport:
         for verdict in self.verdicts:
             if verdict.detail:
                 partition = "" if verdict.partition is None else f"-{verdict.partition}"
-                yield f"{verdict.topic}{partition}: {verdict.detail}"
-        compacted = {verdict.topic for verdict in self.verdicts if verdict.compared == NEWEST_RECORDS}
+                yield f"{verdict.title}{partition}: {verdict.detail}"
+        compacted = {verdict.title for verdict in self.verdicts if verdict.compared == NEWEST_RECORDS}
         for topic in sorted(compacted):
             yield f"{topic}: it is compacted, so only the newest record of each key was compared"
 
 
 def _cells(verdict: PartitionResult) -> list[Text]:
     texts = (
-        verdict.topic,
+        verdict.title,
         "" if verdict.partition is None else str(verdict.partition),
         verdict.words,
         f"{verdict.records:,}",
