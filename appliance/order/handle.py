@@ -17,7 +17,8 @@ from appliance.link.model.naming import Naming
 from appliance.logs.model.span import Span
 from appliance.order.model.changes import places_of
 from appliance.order.model.view import ClusterFacts, OrderView, compose
-from appliance.order.names import order_naming
+from appliance.order.names import BEATS_LOG, order_naming
+from appliance.order.pulse import newest_beats
 from appliance.settings.order_values import OrderSettings
 
 _PATIENCE = 20.0
@@ -83,15 +84,17 @@ class OrderHandle:
         metadata = await cluster.metadata(None)
         copied = self.naming.copied(metadata.topics)
         topics = {topic.name: len(topic.leaders) for topic in copied}
-        names = {*topics, *map(self.naming.destination, topics)} & metadata.topics.keys()
+        names = {*topics, *map(self.naming.destination, topics), BEATS_LOG.topic} & metadata.topics.keys()
         logs = [Partition(name, number) for name in names for number in range(len(metadata.topics[name].leaders))]
         starts = (await try_offsets(cluster, metadata, logs, Bound.START)).values
         ends = (await try_offsets(cluster, metadata, logs, Bound.STABLE_END)).values
+        spans = {log: Span(starts[log], max(starts[log], ends[log])) for log in logs if log in starts and log in ends}
         return ClusterFacts(
             [lane.promise for lane in lanes],
             {key: record for lane in lanes for key, record in lane.orders.items()},
             topics,
-            {log: Span(starts[log], max(starts[log], ends[log])) for log in logs if log in starts and log in ends},
+            spans,
             [gap for lane in lanes for gap in lane.gaps.values()],
             {topic.name: topic.id for topic in copied},
+            await newest_beats(cluster, metadata, spans[BEATS_LOG]) if BEATS_LOG in spans else None,
         )

@@ -9,14 +9,18 @@ from dataclasses import dataclass, field
 from appliance.clock import now_ms
 from appliance.engine.problem_log import ProblemLog, log_defect
 from appliance.errors import ApplianceError, PeerError
+from appliance.kafka.client.compacted_log import read_records
 from appliance.kafka.client.interface import Cluster
 from appliance.kafka.client.produce import append
+from appliance.kafka.protocol.metadata import Metadata
 from appliance.kafka.records.records import Record
+from appliance.logs.model.span import Span
 from appliance.order.followed_log import FollowedLog
 from appliance.order.model.beats import Beat, LaneBeat, Wish, decode, encode_beat, encode_wish
 from appliance.order.names import BEATS_LOG
 
-_INTERVAL = 1.0
+_INTERVAL, _NEWEST = 1.0, 60
+"""Seconds between two beats, and the number of records among which the newest ones are looked for."""
 
 
 @dataclass(eq=False)
@@ -75,6 +79,19 @@ class Pulse:
                         self.heard(name, lanes)
                 case Wish() as wish:
                     self.wished(wish)
+
+
+async def newest_beats(cluster: Cluster, metadata: Metadata, span: Span) -> Sequence[tuple[int, Beat]] | None:
+    """The newest beats in a cluster, each with its time in milliseconds; None if they cannot be read now."""
+    beats, at = list[tuple[int, Beat]](), max(span.start, span.end - _NEWEST)
+    try:
+        while at < span.end:
+            records, at = await read_records(cluster, metadata, BEATS_LOG, at)
+            decoded = [(each.timestamp, decode(each)) for each in records]
+            beats += [(time, beat) for time, beat in decoded if isinstance(beat, Beat)]
+    except ApplianceError:
+        return None
+    return beats
 
 
 async def wish(cluster: Cluster, wanted: Wish) -> None:

@@ -1,12 +1,17 @@
 """Links of one partition, for cases of stops and of what operators do about them."""
 
+import contextlib
 from collections.abc import Iterator
 
 import pytest
 
 from tests.simulation import stopping
+from tests.simulation.loop import time_of_day
 from tests.simulation.order_scenario import Calm, Clusters
 from tests.simulation.stopping import Stop, Stopped
+
+_EPOCH = 1_700_000_000
+"""The time of day at which clusters of an order begin, in seconds since 1970."""
 
 
 @pytest.fixture
@@ -23,13 +28,13 @@ def stopped(monkeypatch: pytest.MonkeyPatch) -> Stop:
 
 @pytest.fixture
 def calm() -> Iterator[Clusters]:
-    """Makes clusters of an order, and lets go of all that runs there at the end."""
-    made: list[Calm] = []
+    """Makes clusters of an order, whose clock is theirs, and lets go of all that runs there at the end."""
+    with contextlib.ExitStack() as stack:
 
-    def make(clusters: int) -> Calm:
-        made.append(Calm(clusters))
-        return made[-1]
+        def make(clusters: int) -> Calm:
+            order = Calm(clusters)
+            stack.callback(order.loop.close)
+            stack.enter_context(time_of_day(order.loop, _EPOCH))
+            return order
 
-    yield make
-    for each in made:
-        each.loop.close()
+        yield make

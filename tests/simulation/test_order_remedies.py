@@ -1,12 +1,14 @@
 """What stops an order is seen by its operator, and the commands that are printed then end it."""
 
 import json
+import re
 import shlex
 from typing import Any
 
 import pytest
 
 from appliance.errors import ApplianceError
+from appliance.order.names import BEATS_LOG
 from appliance.program import PROGRAM
 from tests.simulation.log import seen
 from tests.simulation.order_operator import Operator
@@ -120,3 +122,62 @@ def test_case_1342_a_resume_that_would_do_nothing_or_stop_for_good_is_refused(
             run(order, "orange", "order", "resume", *words, more)
     order.produce(20, "lemon")
     order.settle()
+
+
+def test_case_1373_a_home_whose_process_is_down_is_silent_and_of_two_clusters_the_other_one_takes_over_as_printed(
+    calm: Clusters, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Its cluster answered: the order was "ordered", with exit code 0, and no T-global grew.
+    order = calm(2)
+    order.start()
+    order.produce(20)
+    order.settle()
+    order.go_on(3)
+    code, shown = status(order, capsys)
+    assert (code, shown["problems"]) == (0, [])
+    order.world.kill("orange")
+    order.go_on(12)
+    code, shown = status(order, capsys)
+    assert (code, shown["state"]) == (1, "silent")
+    (problem,) = shown["problems"]
+    assert problem["subject"] == "orange"
+    assert re.fullmatch(r"home silent for 1[1-4] s: .*", problem["reason"])
+    (remedy,) = problem["remedies"]
+    assert run(order, "grape", *printed(remedy), "--yes") == 0
+    order.world.start("orange")
+    order.produce(20)
+    order.settle()
+    order.go_on(3)
+    assert (order.homes(), status(order, capsys)[0]) == ({"grape"}, 0)
+
+
+def test_case_1373_of_three_clusters_no_command_is_needed_when_the_home_is_silent(
+    calm: Clusters, capsys: pytest.CaptureFixture[str]
+) -> None:
+    order = calm(3)
+    order.start()
+    order.produce(20)
+    order.settle()
+    order.go_on(3)
+    order.world.cut("lemon", "grape")  # neither of them hears that the other one suspects orange, too
+    order.world.cut("grape", "lemon")
+    order.world.kill("orange")
+    order.go_on(12)
+    (problem,) = status(order, capsys)[1]["problems"][1:]
+    assert (problem["subject"], problem["remedies"]) == ("orange", [])
+    order.world.mend()
+    order.until(lambda: "orange" not in order.homes(), 20)
+
+
+def test_case_1373_of_a_home_without_beats_it_is_unknown_if_its_process_works(
+    calm: Clusters, capsys: pytest.CaptureFixture[str]
+) -> None:
+    order = calm(3)
+    order.start()
+    order.produce(20)
+    order.settle()
+    order.world.brokers["orange"].delete(BEATS_LOG.topic)
+    code, shown = status(order, capsys)
+    assert (code, shown["state"], shown["lanes"][0]["heard"]) == (1, "unknown", None)
+    (problem,) = shown["problems"]
+    assert "its beats cannot be read" in problem["reason"]

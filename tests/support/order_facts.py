@@ -5,6 +5,7 @@ from uuid import UUID
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.order import Digest, Epoch, HiddenLog, OrderRecord, Origin, Place, Promise
 from appliance.logs.model.span import Span
+from appliance.order.model.beats import Beat, LaneBeat
 from appliance.order.model.view import ClusterFacts, OrderView, compose
 
 KEY = Partition("orders", 0)
@@ -18,7 +19,8 @@ def promise(epoch: Epoch = EPOCH, since: int = 5000, lost: tuple[str, ...] = ())
 
 
 def facts(record: OrderRecord, epoch: Epoch = EPOCH, end: int = 0) -> ClusterFacts:
-    return ClusterFacts([promise(epoch)], {KEY: record}, {"orders": 1}, {KEY: Span(0, end)})
+    beats = [(9_000, Beat("", (LaneBeat(epoch),)))]
+    return ClusterFacts([promise(epoch)], {KEY: record}, {"orders": 1}, {KEY: Span(0, end)}, beats=beats)
 
 
 def hidden(rank: int, **next_offsets: int) -> HiddenLog:

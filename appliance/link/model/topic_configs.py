@@ -37,6 +37,9 @@ _POSITIONS = {**_SOON_COMPACTED, _MARKERS_KEPT: "60000"}
 _SIZES = (LARGEST_BATCH, "segment.bytes")
 """Settings that limit the size of a batch."""
 
+BEATS_KEPT_MS = 3_600_000
+"""The time for which beats are kept: of what is older nobody asks."""
+
 NAMES_IN_SYNC = 2
 """Least number of replicas in sync of a topic of producers that has more."""
 
@@ -72,8 +75,8 @@ def kept_topic(
 
 
 def beats_topic(name: str, replication_factor: int) -> NewTopic:
-    """An order's topic of beats to make; of what is older than an hour nobody asks."""
-    return NewTopic(name, 1, replication_factor, {POLICY: _DELETED, "retention.ms": "3600000"})
+    """An order's topic of beats to make."""
+    return NewTopic(name, 1, replication_factor, {POLICY: _DELETED, "retention.ms": str(BEATS_KEPT_MS)})
 
 
 def registry_topic(replication_factor: int) -> NewTopic:

@@ -32,7 +32,7 @@ def _json(value: Any) -> Any:
 
 
 def _of(name: str, value: Any) -> Any:
-    return utc(value / 1000) if name in ("at", "since") and value is not None else _json(value)
+    return utc(value / 1000) if name in ("at", "since", "heard") and value is not None else _json(value)
 
 
 def rendered(view: OrderView) -> Group:

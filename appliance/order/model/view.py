@@ -10,8 +10,13 @@ from appliance.kafka.protocol.metadata import NOWHERE, Partition, is_another
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.layout import Layout
 from appliance.link.model.order import Epoch, HiddenLog, Members, OrderRecord, Origin, Promise
+from appliance.link.model.topic_configs import BEATS_KEPT_MS
 from appliance.logs.model.span import Span
+from appliance.order.model.beats import Beat
 from appliance.program import PROGRAM
+
+_SILENT_MS = 10_000
+"""Time without a beat after which a home is silent; the clocks of two VMs may differ by some seconds of it."""
 
 
 class OrderState(enum.StrEnum):
@@ -20,6 +25,7 @@ class OrderState(enum.StrEnum):
     NEVER_RUN = "never run"
     STOPPED = "stopped"
     NO_HOME = "no home"
+    SILENT = "silent"
     UNKNOWN = "unknown"
     ALONE = "alone"
     ORDERING = "ordering"
@@ -36,7 +42,8 @@ class ClusterFacts:
     """The facts of one cluster: the promises of its lanes, its part in the order of each partition, and its topics T.
 
     ``spans`` are those of its logs, of T and of the order; a log without one could not be asked. ``gaps`` are the
-    entries of its gap ledger: what it passed over as home. ``ids`` are those of the topics T.
+    entries of its gap ledger: what it passed over as home. ``ids`` are those of the topics T. ``beats`` are the newest
+    ones of its process, each with its time; None if they cannot be read.
     """
 
     promises: Sequence[Promise | None]
@@ -45,6 +52,7 @@ class ClusterFacts:
     spans: Mapping[Partition, Span]
     gaps: Sequence[Gap] = ()
     ids: Mapping[str, uuid.UUID] = field(default_factory=dict)
+    beats: Sequence[tuple[int, Beat]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +69,8 @@ class ClusterView:
 class LaneView:
     """A lane: its newest epoch, promised by ``promised``; ``since`` is the time of its home's own promise.
 
-    ``before`` is the newest older epoch that a cluster which was read has accepted, or was home of.
+    ``before`` is the newest older epoch that a cluster which was read has accepted, or was home of. After ``heard``,
+    no beat says that the home's process is at work in the epoch; it is None if its beats, or the home, are unknown.
     """
 
     lane: int
@@ -71,6 +80,11 @@ class LaneView:
     promised: Members
     lost: Members
     before: Epoch | None
+    heard: int | None
+
+    def silence(self, at: int) -> int:
+        """Time without a beat in milliseconds; 0 where it is unknown."""
+        return 0 if self.heard is None else at - self.heard
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +167,12 @@ class OrderView:
         """The state in a word."""
         parts = [part for each in self.partitions for part in each.parts]
         unknown = bool(self.unknown) or any(each.open is None for each in self.partitions)
+        unknown = unknown or any(each.epoch and each.heard is None for each in self.lanes)
         holds = {
             OrderState.NEVER_RUN: not unknown and not any(each.epoch for each in self.lanes),
             OrderState.STOPPED: any(part.stopped for part in parts) or any(self._stopped_origins()),
             OrderState.NO_HOME: any(each.open is False for each in self.partitions),
+            OrderState.SILENT: bool(self._silent()),
             OrderState.UNKNOWN: unknown,
             OrderState.ALONE: any(part.alone for part in parts),
             OrderState.ORDERING: any(part.lacks != 0 for part in parts)
@@ -169,6 +185,10 @@ class OrderView:
         """All that needs an operator."""
         return tuple(self._problems())
 
+    def _silent(self) -> Mapping[str, LaneView]:
+        """The homes whose process does not work, each with a lane of theirs."""
+        return {each.epoch.home: each for each in self.lanes if each.epoch and each.silence(self.at) >= _SILENT_MS}
+
     def _stopped_origins(self) -> Iterator[Problem]:
         for each in self.partitions:
             for origin in each.origins:
@@ -180,6 +200,11 @@ class OrderView:
             yield Problem("order", "no cluster has promised anything yet: start its process beside each of them")
         for cluster, reason in self.unknown.items():
             yield Problem(cluster, f"unknown now: {reason}")
+        for home in sorted({each.epoch.home for each in self.lanes if each.epoch and each.heard is None}):
+            if home not in self.unknown:
+                yield Problem(home, "unknown now: it is home, and its beats cannot be read")
+        for home, lane in self._silent().items():
+            yield Problem(home, _of_silence(home, lane.silence(self.at) // 1000, lane.members))
         for each in self.partitions:
             lane = self.lanes[each.lane]
             if each.open is False and lane.epoch:
@@ -193,10 +218,20 @@ class OrderView:
         yield from self._stopped_origins()
 
 
+def _of_silence(home: str, seconds: int, members: Members) -> str:
+    others = [each for each in members if each != home]
+    remedy = "another cluster becomes home by itself, if enough of them run"
+    if len(others) == 1:
+        remedy = f"start its process, or `appliance order move --to {others[0]} --lost {home}` if it is lost"
+    return f"home silent for {seconds} s: {remedy}"
+
+
 def compose(facts: Mapping[str, ClusterFacts | str], now: int, *, single: bool) -> OrderView:
     """The view of what was read; a text is the reason that nothing is known of a cluster."""
     read = {name: each for name, each in facts.items() if isinstance(each, ClusterFacts)}
-    lanes = tuple(_lane(lane, read) for lane in range(max((len(each.promises) for each in read.values()), default=0)))
+    lanes = tuple(
+        _lane(lane, read, now) for lane in range(max((len(each.promises) for each in read.values()), default=0))
+    )
     clusters = (
         ClusterView(name, each, None, None)
         if isinstance(each, str)
@@ -212,24 +247,33 @@ def compose(facts: Mapping[str, ClusterFacts | str], now: int, *, single: bool) 
     return OrderView(now, tuple(clusters), lanes, tuple(partitions))
 
 
-def _lane(lane: int, read: Mapping[str, ClusterFacts]) -> LaneView:
+def _lane(lane: int, read: Mapping[str, ClusterFacts], now: int) -> LaneView:
     given = {name: each.promises[lane] for name, each in read.items() if lane < len(each.promises)}
     promises = {name: promise for name, promise in given.items() if promise is not None}
     newest = max(promises.values(), key=lambda each: each.epoch, default=None)
     if newest is None:
-        return LaneView(lane, None, None, (), (), (), None)
+        return LaneView(lane, None, None, (), (), (), None, None)
+    home = read.get(newest.epoch.home)
     own, lanes = promises.get(newest.epoch.home), Layout(max(len(each.promises) for each in read.values()))
     orders = [record for each in read.values() for key, record in each.orders.items() if lanes.lane_of(*key) == lane]
     epochs = {record.accepted for record in orders} | {record.hidden.epoch for record in orders if record.hidden}
+    since = own.since if own and own.epoch == newest.epoch else None
     return LaneView(
         lane,
         newest.epoch,
-        own.since if own and own.epoch == newest.epoch else None,
+        since,
         newest.members,
         tuple(name for name, each in promises.items() if each.epoch == newest.epoch),
         newest.lost,
         max((each for each in epochs if each.number and each < newest.epoch), default=None),
+        None if home is None or home.beats is None else max(since or 0, _heard(home.beats, lane, newest.epoch, now)),
     )
+
+
+def _heard(beats: Sequence[tuple[int, Beat]], lane: int, epoch: Epoch, now: int) -> int:
+    """The time of the newest beat of a lane in an epoch, else one before which there may have been some."""
+    before = beats[0][0] if beats else now - BEATS_KEPT_MS
+    return max((at for at, beat in beats if lane < len(beat.lanes) and beat.lanes[lane].epoch == epoch), default=before)
 
 
 def _partition(key: Partition, lane: LaneView, read: Mapping[str, ClusterFacts], *, single: bool) -> PartitionView:

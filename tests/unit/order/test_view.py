@@ -9,9 +9,10 @@ from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.order import Epoch, OrderRecord
 from appliance.metrics import ORDER
+from appliance.order.model.beats import Beat, LaneBeat
 from appliance.order.model.metrics import OrderCollector, exposition
 from appliance.order.model.shown import document
-from appliance.order.model.view import ClusterFacts, OrderState
+from appliance.order.model.view import ClusterFacts, OrderState, compose
 from tests.support.order_facts import EPOCH, HOME, OLD, facts, order_view, view
 
 
@@ -140,3 +141,25 @@ def test_an_unknown_number_of_an_order_has_no_sample() -> None:
 def test_of_a_stale_view_only_its_time_is_told() -> None:
     page = samples(exposition(OrderCollector(order_view(), {0: False}, fresh=False)))
     assert page == {"kafka_order_snapshot_timestamp_seconds": [10]}
+
+
+def beats(epoch: Epoch, *seconds: int) -> ClusterFacts:
+    """The facts of the home with beats in an epoch at these times."""
+    return replace(HOME, beats=[(at * 1000, Beat("orange", (LaneBeat(epoch),))) for at in seconds])
+
+
+@pytest.mark.parametrize(
+    ("home", "heard"),
+    [
+        (beats(EPOCH, 80, 90), 90_000),
+        (beats(OLD, 80, 90), 80_000),
+        (beats(EPOCH), 5_000),
+        (replace(HOME, beats=None), None),
+    ],
+    ids=["the newest one", "none in this epoch: not before", "none kept: not before its promise", "unknown"],
+)
+def test_a_home_is_heard_by_the_beats_in_its_epoch(home: ClusterFacts, heard: int | None) -> None:
+    seen = compose({"orange": home, "grape": facts(OrderRecord(EPOCH, 95))}, 100_000, single=False)
+    assert seen.lanes[0].heard == heard
+    assert (seen.state is OrderState.SILENT) == (heard is not None and heard <= 90_000)
+    assert (seen.state is OrderState.UNKNOWN) == (heard is None)
