@@ -122,7 +122,7 @@ class OrderRunner:
             self._failures = 0
             self.problems.over(self.name)
         except Fenced as error:
-            if (taken := await self._taken_by(error)) is not None:
+            if (taken := await self._taken_by(stopping)) is not None:
                 raise taken from error
         except CopyRefused as error:
             self._refuse(error)
@@ -263,13 +263,14 @@ class OrderRunner:
             self._lessons.pop(partition.key, None)
             self.wake.set()
 
-    async def _taken_by(self, error: Fenced) -> ApplianceError | None:
-        """The newer owner of the lane; None if there is none, and the lane is cold."""
-        try:
-            return await self.lane.taken_by()
-        except ApplianceError:
-            await asyncio.sleep(_RETRY)
-            return error
+    async def _taken_by(self, stopping: asyncio.Event) -> ApplianceError | None:
+        """The newer owner of the lane; None if there is none, and the lane is cold, or if it stops before it knows."""
+        while not stopping.is_set():
+            try:
+                return await self.lane.taken_by()
+            except ApplianceError as unknown:
+                await self._tell_and_back_off(unknown, stopping)
+        return None
 
     async def _tell_and_back_off(self, error: ApplianceError, stopping: asyncio.Event) -> None:
         self.problems.tell(self.name, error)
