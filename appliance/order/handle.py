@@ -18,7 +18,7 @@ from appliance.logs.model.span import Span
 from appliance.order.model.changes import places_of
 from appliance.order.model.view import ClusterFacts, OrderView, compose
 from appliance.order.names import BEATS_LOG, order_naming
-from appliance.order.pulse import newest_beats
+from appliance.order.pulse import misnamed, newest_beats
 from appliance.settings.order_values import OrderSettings
 
 _PATIENCE = 20.0
@@ -89,6 +89,9 @@ class OrderHandle:
         starts = (await try_offsets(cluster, metadata, logs, Bound.START)).values
         ends = (await try_offsets(cluster, metadata, logs, Bound.STABLE_END)).values
         spans = {log: Span(starts[log], max(starts[log], ends[log])) for log in logs if log in starts and log in ends}
+        beats = await newest_beats(cluster, metadata, spans[BEATS_LOG]) if BEATS_LOG in spans else None
+        if beats and beats[-1][1].cluster != name:
+            raise misnamed(beats[-1][1].cluster)
         return ClusterFacts(
             [lane.promise for lane in lanes],
             {key: record for lane in lanes for key, record in lane.orders.items()},
@@ -96,5 +99,5 @@ class OrderHandle:
             spans,
             [gap for lane in lanes for gap in lane.gaps.values()],
             {topic.name: topic.id for topic in copied},
-            await newest_beats(cluster, metadata, spans[BEATS_LOG]) if BEATS_LOG in spans else None,
+            beats,
         )

@@ -14,7 +14,6 @@ _NOTHING = re.compile("(?!)")
 BEATS_LOG = Partition(ORDER + BEATS, 0)
 """The partition of a cluster with the beats of its process, and with wishes."""
 
-
 _ASIDE = ".aside-"
 
 

@@ -22,6 +22,7 @@ from appliance.link.model.topic_configs import beats_topic, offsets_topic, posit
 from appliance.order.ballot import Ballot
 from appliance.order.lane import OrderLane
 from appliance.order.model.beats import LaneBeat, Watch, Wish
+from appliance.order.model.elections import NOT_LISTED
 from appliance.order.names import BEATS_LOG
 from appliance.order.partition import OrderedPartition
 from appliance.order.peers import Peer
@@ -161,6 +162,7 @@ class OrderProcess:
         """Look for topics until the end."""
         topics = OrderTopics(self.order, self.own, self.clusters, self._problems)
         while not stopping.is_set():
+            self._compare_members()
             try:
                 for key, logs in (await topics.search()).items():
                     self._assign(key, logs)
@@ -173,6 +175,15 @@ class OrderProcess:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.order.discovery_seconds):
                     await stopping.wait()
+
+    def _compare_members(self) -> None:
+        """Tell of members that are none of the own clusters: two lists elect nobody."""
+        promises = [runner.lane.promise for runner in self.runners]
+        strange = {name for each in promises if each for name in each.members} - {*self.order.listed}
+        if strange:
+            self._problems.tell("GLOBAL_CLUSTERS", LinkRefused(f"{', '.join(sorted(strange))}: {NOT_LISTED}"))
+        else:
+            self._problems.over("GLOBAL_CLUSTERS")
 
     def _assign(self, key: Partition, logs: PartitionLogs) -> None:
         runner = self.runners[Layout(self.order.lanes).lane_of(*key)]

@@ -75,10 +75,17 @@ class Pulse:
                 continue
             match decoded:
                 case Beat(name, lanes):
-                    if name == cluster != self.own:
+                    if name != cluster:
+                        self.problems.tell(f"beats of {cluster}", misnamed(name))
+                    elif name != self.own:
                         self.heard(name, lanes)
                 case Wish() as wish:
                     self.wished(wish)
+
+
+def misnamed(name: str) -> PeerError:
+    """The error that the process beside a cluster calls it by another id."""
+    return PeerError(f"its process calls it {name}: GLOBAL_CLUSTERS must be the same on all VMs")
 
 
 async def newest_beats(cluster: Cluster, metadata: Metadata, span: Span) -> Sequence[tuple[int, Beat]] | None:

@@ -3,12 +3,18 @@
 import json
 import re
 import shlex
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from appliance.clock import now_ms
 from appliance.errors import ApplianceError
+from appliance.kafka.client.produce import append
+from appliance.order.model.beats import Beat, encode_beat
+from appliance.order.model.elections import NOT_LISTED
 from appliance.order.names import BEATS_LOG
+from appliance.order.pulse import misnamed
 from appliance.program import PROGRAM
 from tests.simulation.log import seen
 from tests.simulation.order_operator import Operator
@@ -181,3 +187,36 @@ def test_case_1373_of_a_home_without_beats_it_is_unknown_if_its_process_works(
     assert (code, shown["state"], shown["lanes"][0]["heard"]) == (1, "unknown", None)
     (problem,) = shown["problems"]
     assert "its beats cannot be read" in problem["reason"]
+
+
+def test_case_1374_a_cluster_that_two_vms_call_by_two_ids_is_named_by_both(
+    calm: Clusters, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # A typo in GLOBAL_CLUSTERS of one VM: nothing was logged, and no move to that cluster was ever done.
+    order = calm(3)
+    order.world.make_topic("orders", 1)
+    order.world.start("orange")
+    order.world.order = replace(order.world.order, listed=("orange", "graype", "lemon"))
+    order.world.start("lemon")
+    clusters = order.world.beside["lemon"].clusters
+    clusters["graype"] = clusters.pop("grape")
+    order.go_on(5)
+    order.world.order = replace(order.world.order, listed=("orange", "grape", "lemon"))
+    order.world.start("grape")
+    order.until(lambda: len(order.faults()["lemon"]) > 1, 10)
+    assert order.faults()["lemon"] == {
+        "GLOBAL_CLUSTERS": f"grape: {NOT_LISTED}",
+        "beats of graype": str(misnamed("grape")),
+    }
+    order.world.kill("grape")
+    order.go_on(1)
+    cluster = order.world.view("grape")
+
+    async def beat() -> None:
+        metadata = await cluster.metadata([BEATS_LOG.topic])
+        await append(cluster, metadata, BEATS_LOG, [encode_beat(Beat("graype", ()), now_ms())])
+
+    Operator(order.world, "grape", order.go_on).wait(order.loop.world, beat)
+    code, shown = status(order, capsys)
+    assert (code, shown["state"]) == (1, "unknown")
+    assert f"unknown now: {misnamed('graype')}" in [each["reason"] for each in shown["problems"]]

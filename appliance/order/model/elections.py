@@ -15,6 +15,9 @@ from appliance.link.model.order import Epoch, Members, OrderRecord, Promise
 
 GATE = 2
 
+NOT_LISTED = "a member of the order, and not in GLOBAL_CLUSTERS here, which must be the same on all VMs"
+"""What is said of a cluster that another VM knows by another id, or this one not at all."""
+
 
 class Facts(NamedTuple):
     """One cluster's promise, and its part in an order, as one prefix of its lane's records has them."""

@@ -13,6 +13,7 @@ from appliance.link.model.order import Epoch, HiddenLog, Members, OrderRecord, O
 from appliance.link.model.topic_configs import BEATS_KEPT_MS
 from appliance.logs.model.span import Span
 from appliance.order.model.beats import Beat
+from appliance.order.model.elections import NOT_LISTED
 from appliance.program import PROGRAM
 
 _SILENT_MS = 10_000
@@ -159,8 +160,10 @@ class OrderView:
 
     @property
     def unknown(self) -> dict[str, str]:
-        """The clusters of which nothing is known now, and why."""
-        return {each.id: each.unknown for each in self.clusters if each.unknown}
+        """The clusters of which nothing is known now, and why: members that are not listed, too."""
+        members, read = {name for each in self.lanes for name in each.members}, {each.id for each in self.clusters}
+        unknown = {each.id: each.unknown for each in self.clusters if each.unknown}
+        return unknown | dict.fromkeys(sorted(members - read), NOT_LISTED)
 
     @property
     def state(self) -> OrderState:

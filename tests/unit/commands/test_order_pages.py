@@ -22,10 +22,10 @@ async def test_an_order_that_is_well_is_healthy() -> None:
 
 
 async def test_an_order_that_needs_an_operator_is_not_healthy_and_says_why() -> None:
-    page = await pages(view(orange=HOME, grape="the tunnel is cut")).page("/health")
+    page = await pages(view(orange=HOME, grape="the tunnel is cut", lemon=HOME)).page("/health")
     assert page.status == 503
     assert [each["reason"] for each in json.loads(page.body)["problems"]] == ["unknown now: the tunnel is cut"]
-    assert (await pages(view(orange=HOME, grape="the tunnel is cut")).page("/status")).status == 200
+    assert (await pages(view(orange=HOME, grape="the tunnel is cut", lemon=HOME)).page("/status")).status == 200
 
 
 @pytest.mark.parametrize("made", [OrderPages(), pages(order_view(), age=31_000)], ids=["no look", "an old look"])

@@ -10,6 +10,7 @@ from appliance.link.model.checkpoint import Gap
 from appliance.link.model.order import Epoch, OrderRecord
 from appliance.metrics import ORDER
 from appliance.order.model.beats import Beat, LaneBeat
+from appliance.order.model.elections import NOT_LISTED
 from appliance.order.model.metrics import OrderCollector, exposition
 from appliance.order.model.shown import document
 from appliance.order.model.view import ClusterFacts, OrderState, compose
@@ -49,6 +50,12 @@ def test_of_a_cluster_that_cannot_be_read_nothing_is_said() -> None:
     assert {each.cluster for each in seen.partitions[0].origins} == {"orange", "grape"}
     assert seen.state is OrderState.UNKNOWN
     assert [(each.subject, each.reason) for each in seen.problems] == [("lemon", "unknown now: the tunnel is cut")]
+
+
+def test_case_1374_a_member_that_is_not_in_global_clusters_is_unknown() -> None:
+    seen = view(orange=HOME, graype=facts(OrderRecord(EPOCH, 95)), lemon=facts(OrderRecord(EPOCH, 80)))
+    assert seen.state is OrderState.UNKNOWN
+    assert [(each.subject, each.reason) for each in seen.problems] == [("grape", f"unknown now: {NOT_LISTED}")]
 
 
 def test_without_the_home_nobody_knows_what_is_lacking_or_waits() -> None:
