@@ -21,7 +21,8 @@ from appliance.link.model.order import OrderRecord, Promise
 from appliance.link.model.order_records import encode_order, encode_promise, encode_sequence_mark
 from appliance.link.model.position import ANYBODY, CopyEnd
 from appliance.order.model.changes import Change, positions_after
-from appliance.order.names import REBUILD, hidden_topic
+from appliance.order.model.rebuilding import REBUILD
+from appliance.order.names import hidden_topic
 
 
 @dataclass(eq=False)

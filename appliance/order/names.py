@@ -6,9 +6,6 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.naming import BEATS, HIDDEN, ORDER, Naming
 from appliance.link.model.naming_policies import NamingPolicy
 
-REBUILD = "`appliance order rebuild`"
-"""What ends the stop of a T-global that is not what its lane has written."""
-
 _NOTHING = re.compile("(?!)")
 
 BEATS_LOG = Partition(ORDER + BEATS, 0)

@@ -31,8 +31,7 @@ from appliance.order.lane import OrderLane
 from appliance.order.model.changes import Change, Shown, Taken, places_of, show
 from appliance.order.model.elections import Facts, acknowledged, best, is_elected, voters
 from appliance.order.model.gate import Gate
-from appliance.order.model.rebuilding import REBUILDING
-from appliance.order.names import REBUILD
+from appliance.order.model.rebuilding import REBUILD, REBUILDING
 from appliance.order.peers import Peer
 
 WINDOW = 64 * 1024 * 1024

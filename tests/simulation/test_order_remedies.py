@@ -107,6 +107,26 @@ def test_case_1343_logs_of_an_order_that_hold_less_or_more_than_was_written_are_
     assert status(order, capsys)[0] == 0
 
 
+@pytest.mark.parametrize("words", [(), ("--topic", "orders")])
+def test_case_1375_a_t_global_that_is_compacted_is_not_rebuilt_but_goes_on_once_it_is_not(
+    words: tuple[str, ...], order: Calm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # It was made anew, and all of it set aside, though a setting was all that was wrong.
+    configs = order.world.brokers["grape"].topics["orders-global"].configs
+    configs["cleanup.policy"] = "compact"
+    order.world.kill("grape")
+    order.world.start("grape")
+    order.go_on(5)
+    assert status(order, capsys)[1]["state"] == "stopped"
+    with pytest.raises(ApplianceError, match=r"no rebuild ends that: .*set cleanup.policy=delete"):
+        run(order, "grape", "order", "rebuild", *words, "--yes")
+    configs["cleanup.policy"] = "delete"
+    order.produce(20)
+    order.settle()
+    order.go_on(3)
+    assert status(order, capsys)[0] == 0
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

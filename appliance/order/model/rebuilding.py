@@ -13,6 +13,9 @@ from appliance.link.model.order import OrderRecord, Origin, Run
 from appliance.order.model.elections import Facts
 from appliance.order.model.view import ClusterFacts, OrderView
 
+REBUILD = "`appliance order rebuild`"
+"""What ends the stop of a T-global that is not what its lane has written."""
+
 REBUILDING = "is being rebuilt: it has no vote until it has what it had"
 """The reason for which a partition is stopped that was rebuilt, and copies."""
 
@@ -94,11 +97,23 @@ def _runs(origin: Origin, segments: Sequence[Segment]) -> Iterator[Placed]:
 
 def is_stopped(record: OrderRecord) -> bool:
     """True if only a rebuild lets the partition go on; of one that is being rebuilt it is done already."""
-    return record.stopped not in ("", REBUILDING)
+    return REBUILD in record.stopped
+
+
+def _unmended(own: str, keys: Collection[Partition], view: OrderView) -> str:
+    """The reason of a stop that a rebuild does not end, of these partitions, or of any if there are none."""
+    for each in view.partitions:
+        for part in each.parts:
+            is_meant = part.cluster == own and (not keys or Partition(each.topic, each.partition) in keys)
+            if is_meant and part.stopped not in (None, REBUILDING) and REBUILD not in part.stopped:
+                return f"{each} of {own} is stopped, and no rebuild ends that: {part.stopped}"
+    return ""
 
 
 def refusal(own: str, keys: Collection[Partition], view: OrderView) -> str:
     """The reason that these partitions cannot be rebuilt as things are; empty if they can be."""
+    if reason := _unmended(own, keys, view):
+        return reason
     if not keys:
         return "nothing is stopped: `appliance order status`; with --topic a T-global is made anew nevertheless"
     for each in view.partitions:

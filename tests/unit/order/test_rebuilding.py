@@ -8,7 +8,7 @@ from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_tail import OffsetTail
 from appliance.link.model.order import Digest, Epoch, HiddenLog, OrderRecord, Origin, Promise
 from appliance.order.model.elections import Facts, voters
-from appliance.order.model.rebuilding import REBUILDING, Maps, Shared, begun_again, is_stopped, shared
+from appliance.order.model.rebuilding import REBUILD, REBUILDING, Maps, Shared, begun_again, is_stopped, shared
 from appliance.order.names import aside_topic, order_naming
 
 ORANGE, GRAPE = Origin("orange", 0), Origin("grape", 0)
@@ -58,7 +58,7 @@ def test_a_rebuilt_cluster_has_no_vote_below_all_that_it_may_have_acknowledged(b
     record = begun_again(home, before)
     assert (record.accepted, record.rank, record.owes, record.hidden, record.end) == (EPOCH, 0, owes, None, None)
     assert not is_stopped(record)
-    assert is_stopped(OrderRecord(stopped="lost"))
+    assert is_stopped(OrderRecord(stopped=f"it was shortened: {REBUILD}"))
     assert record.stopped == REBUILDING
     assert voters(PROMISE, {"orange": Facts(PROMISE, record)}) == {}
 
