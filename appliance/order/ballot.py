@@ -135,6 +135,8 @@ class Ballot:
         if self._candidacy is None:
             return None
         (members, lost), self._candidacy = self._candidacy, None
+        if self.own not in members:  # enough promises of these would not meet whoever shows its records
+            return None
         wanted = first_promise(next_epoch(self.own, [own.epoch]), members, now_ms())
         return promise(own, replace(wanted, lost=lost), now_ms())
 

@@ -1,6 +1,7 @@
 """Cases of an order that histories by chance have found."""
 
 from appliance.link.model.states import LaneState
+from appliance.order.model.beats import Wish
 from tests.simulation.brokers import NODES
 from tests.simulation.order_scenario import Clusters
 
@@ -20,3 +21,36 @@ def test_case_1360_a_lane_that_cannot_ask_by_whom_it_was_fenced_asks_again(calm:
     lemon.away.clear()
     order.produce(20)
     order.settle()
+
+
+def test_case_1361_a_cluster_that_is_no_member_does_not_become_home(calm: Clusters) -> None:
+    # Its votes met no two clusters of those that had shown its records: another home ordered them otherwise.
+    order = calm(4)
+    world = order.world
+    order.start()
+    order.produce(20)
+    order.settle()
+    order.wish(Wish("0", members=("grape", "lemon")))  # they would end the membership of what is home meanwhile
+    order.go_on(2)
+    assert order.memberships() == {("grape", "lemon", "melon", "orange")}
+    order.wish(Wish("1", members=("grape", "lemon", "orange")))
+    order.until(lambda: order.memberships() == {("grape", "lemon", "orange")}, 10)
+    order.wish(Wish("2", "melon", waits=False))
+    order.go_on(3)
+    for name in ("grape", "lemon"):
+        world.cut(name, "melon")
+        world.cut(name, "orange")
+    order.produce(20, "melon", "orange")
+    order.go_on(2)
+    for name in ("melon", "orange"):
+        world.kill(name)
+        for each in ("grape", "lemon"):
+            world.cut(each, name)
+    world.beside["grape"].process.stand()
+    order.produce(20, "grape", "lemon")
+    order.go_on(5)
+    world.mend()
+    for name in ("melon", "orange"):
+        world.start(name)
+    order.settle()
+    assert order.homes() == {"grape"}
