@@ -13,6 +13,7 @@ Comes in: the records of T of all clusters. Goes out, in the own cluster alone: 
 - ``catch_up``: what is visible in another cluster's T-global.
 - ``ballot``: the part of a lane in elections: beats, wishes, promises.
 - ``runner``: a lane at work: its logs checked, its transactions.
+- ``ways``: the ways to the clusters, as the log has them.
 - ``topics``: the topics of an order, and their logs, made.
 - ``process``: the lanes of one cluster.
 - ``handle``: an open order, for those that look at it.

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from appliance.clock import loop_seconds
@@ -29,6 +29,7 @@ from appliance.order.peers import Peer
 from appliance.order.pulse import Pulse
 from appliance.order.runner import OrderRunner
 from appliance.order.topics import Order, OrderTopics, PartitionLogs, make_topics
+from appliance.order.ways import Way
 from appliance.runtime.background import unless_stopped
 
 _RETRY = 1.0
@@ -68,7 +69,8 @@ class OrderProcess:
         """
         if await unless_stopped(stopping, self._begin()) is None:
             return
-        self._readers = {name: SourceReader(cluster, self._of(name)) for name, cluster in self.clusters.items()}
+        ways = {name: Way(name, self.notice) for name in self.clusters}
+        self._readers = {name: SourceReader(cluster, ways[name].tell) for name, cluster in self.clusters.items()}
         self.runners = [self._runner(lane) for lane in range(self.order.lanes)]
         pulse = Pulse(self.own, self.clusters, self._lane_beats, self._hear, self._meet, self._problems)
         for runner in self.runners:
@@ -77,7 +79,7 @@ class OrderProcess:
         lanes = [asyncio.create_task(runner.run(ending), name=runner.name) for runner in self.runners]
         beside = [
             asyncio.create_task(stopping.wait(), name="order-stopping"),
-            asyncio.create_task(self._search(ending), name="order-topics"),
+            asyncio.create_task(self._search(ending, ways), name="order-topics"),
             asyncio.create_task(pulse.run(), name="order-pulse"),
             asyncio.create_task(self._trim(), name="order-trim"),
         ]
@@ -110,9 +112,6 @@ class OrderProcess:
         """Become home of a new epoch, in all lanes."""
         for runner in self.runners:
             runner.ballot.meet(Wish("", self.own, waits=False))
-
-    def _of(self, cluster: str) -> Callable[[str, ApplianceError | None], None]:
-        return lambda subject, error: self.notice(f"{cluster}: {subject}", error)
 
     async def _begin(self) -> bool:
         """Make the own topics, once the own cluster answers."""
@@ -158,9 +157,10 @@ class OrderProcess:
             lane, peers, ProblemLog(self.notice), wake, ballot, Spacing(order.commit_interval), partitions
         )
 
-    async def _search(self, stopping: asyncio.Event) -> None:
+    async def _search(self, stopping: asyncio.Event, ways: Mapping[str, Way]) -> None:
         """Look for topics until the end."""
-        topics = OrderTopics(self.order, self.own, self.clusters, self._problems)
+        problems = {name: ProblemLog(way.tell) for name, way in ways.items()}
+        topics = OrderTopics(self.order, self.own, self.clusters, problems)
         while not stopping.is_set():
             self._compare_members()
             try:

@@ -63,13 +63,13 @@ async def make_topics(cluster: Cluster, topics: list[NewTopic]) -> None:
 class OrderTopics:
     """The topics of an order, as they were seen last in each of the ``clusters``; ``own`` is the one that is written.
 
-    A cluster that does not answer keeps what is known of it.
+    A cluster that does not answer keeps what is known of it. ``problems`` are those of the ways to each.
     """
 
     order: Order
     own: str
     clusters: Mapping[str, Cluster]
-    problems: ProblemLog
+    problems: Mapping[str, ProblemLog]
     _known: dict[str, Metadata] = field(init=False, default_factory=dict)
 
     @property
@@ -97,9 +97,9 @@ class OrderTopics:
     async def _look(self, name: str) -> None:
         try:
             self._known[name] = await self.clusters[name].metadata(None)
-            self.problems.over(f"topics of {name}")
+            self.problems[name].over("topics")
         except ApplianceError as error:
-            self.problems.tell(f"topics of {name}", error)
+            self.problems[name].tell("topics", error)
 
     def _sizes(self) -> dict[str, int]:
         """The topics of the order, each with the number of partitions of its logs.

@@ -55,6 +55,8 @@ class Beside:
         self.own = own
         self.life = Life(f"{own}-{number}")
         self.faults: dict[str, ApplianceError] = {}
+        self.notices: list[str] = []
+        """The subjects of all lines of its log."""
         self.fates = world.fates
         self.clusters = {name: DistantCluster(world, own, name, self.life) for name in world.brokers}
         clusters: Any = self.clusters
@@ -71,6 +73,7 @@ class Beside:
             self.fates.note("ends:", str(error))
 
     def _notice(self, subject: str, error: ApplianceError | None) -> None:
+        self.notices.append(subject)
         self.fates.note("notice", subject, str(error) if error else "well again")
         if error is None:
             self.faults.pop(subject, None)

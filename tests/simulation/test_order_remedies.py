@@ -240,3 +240,15 @@ def test_case_1374_a_cluster_that_two_vms_call_by_two_ids_is_named_by_both(
     code, shown = status(order, capsys)
     assert (code, shown["state"]) == (1, "unknown")
     assert f"unknown now: {misnamed('graype')}" in [each["reason"] for each in shown["problems"]]
+
+
+def test_case_1376_a_cut_is_one_line_in_the_log_of_a_process_and_its_end_another_one(order: Calm) -> None:
+    order.world.cut("grape", "orange")
+    order.produce(20, "orange")
+    order.go_on(10)
+    notices = order.world.beside["grape"].notices
+    assert notices == ["way to orange"]
+    order.world.mend()
+    order.settle()
+    order.go_on(5)
+    assert notices == ["way to orange"] * 2

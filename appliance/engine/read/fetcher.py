@@ -16,7 +16,7 @@ from appliance.engine.problem_log import ProblemLog, log_defect
 from appliance.engine.read.buffer import Buffer, unreadable
 from appliance.engine.read.buffer_budget import BufferBudget, FetchSizer
 from appliance.engine.read.leaders import at_divergence
-from appliance.errors import ApplianceError, BatchCorrupt, BrokerBusy, BrokerRefused, PartitionStopped
+from appliance.errors import ApplianceError, BatchCorrupt, BrokerBusy, BrokerRefused, PartitionStopped, Unreachable
 from appliance.kafka.client.fetch import EpochEnd, FetchedPartition, FetchLimits, offers_ids
 from appliance.kafka.client.fetch_session import LOST, FetchSession
 from appliance.kafka.client.interface import Cluster, Connection
@@ -249,4 +249,5 @@ def _headers(fetched: FetchedPartition) -> list[Header]:
 def _with_names(error: ApplianceError, waiting: Sequence[Buffer]) -> ApplianceError:
     """The error, and some of the waiting partitions."""
     names = sorted(waiting, key=lambda buffer: buffer.key)
-    return ApplianceError(f"{error}; not read meanwhile: {some(names)}") if names else error
+    kind = Unreachable if isinstance(error, Unreachable) else ApplianceError
+    return kind(f"{error}; not read meanwhile: {some(names)}") if names else error
