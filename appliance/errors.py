@@ -226,6 +226,10 @@ class CopyShortened(PartitionStopped):
         super().__init__(message)
 
 
+class RanksDeleted(PartitionStopped):
+    """Nobody has the next records of an order any more."""
+
+
 class GapFound(PartitionStopped):
     """The source no longer holds the next record. Going on leaves a gap, which is recorded.
 

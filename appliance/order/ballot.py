@@ -92,7 +92,10 @@ class Ballot:
         if promise is None:
             return
         is_home = promise.epoch.home == self.own
-        if wish.resumed:
+        if wish.gap:
+            for each in self.partitions.values() if wish.target == self.own else ():
+                each.skip()
+        elif wish.resumed:
             if is_home:  # another one would do it when it is home, on what was taken since
                 self._resume(wish)
         elif wish.alone:

@@ -6,8 +6,9 @@ records, and no more is copied than that: what lies beyond may belong to an epoc
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from appliance.errors import ApplianceError, PartitionStopped, Unreachable
+from appliance.errors import ApplianceError, PartitionStopped, Unreachable, raise_first
 from appliance.kafka.client.fetch import FetchLimits, fetch_partition
+from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import NOWHERE, Partition, is_another
 from appliance.kafka.records.committed import committed
 from appliance.kafka.records.legacy import convert
@@ -15,9 +16,10 @@ from appliance.kafka.records.outgoing import Outgoing, outgoing
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.naming import Naming
 from appliance.link.model.offset_map import Segment, run_at
-from appliance.link.model.order import OrderRecord, Origin, Place, Run, Vector, merged
+from appliance.link.model.order import UNKNOWN_DIGEST, OrderRecord, Origin, Place, Run, Vector, merged
 from appliance.link.model.position import Position
 from appliance.order.model.changes import Shown, places_of
+from appliance.order.model.rebuilding import Beginning, beginning
 from appliance.order.partition import Learned, diverged
 from appliance.order.peers import Peer
 
@@ -32,10 +34,11 @@ async def catch_up(
     size: int,
     *,
     single: bool,
-) -> Learned | None:
+) -> Learned | Beginning | None:
     """About ``size`` bytes of a peer's T-global past what is shown here; None if it has no more.
 
-    ``positions`` are those of this cluster. Batches get no larger than ``limit``.
+    ``positions`` are those of this cluster. Batches get no larger than ``limit``. If the peer lacks what comes next,
+    the first that it has.
 
     Raises:
         PartitionStopped: the two have other records before that.
@@ -46,15 +49,24 @@ async def catch_up(
     if promise is None or theirs.end is None or theirs.rank <= record.rank:
         return None
     maps = OffsetMaps(peer.cluster, naming)
-    for failure in (await maps.refresh([origin.of(key.topic) for origin in places])).values():
-        raise failure
+    raise_first((await maps.refresh([origin.of(key.topic) for origin in places])).values())
+    raise_first(filter(None, (maps.failure(origin.of(key.topic)) for origin in places)))
     shown_log = Partition(naming.destination(key.topic), key.number)
     segments = {origin: maps.segments(origin.of(key.topic)) for origin in places}
-    starts = [_start(maps, origin, key.topic, positions, segments[origin]) for origin in places]
-    start = min((offset for offset in starts if offset is not None), default=None)
-    if start is None:
-        return None
     metadata = await peer.cluster.metadata([shown_log.topic])
+    first = (await list_offsets(peer.cluster, metadata, [shown_log], Bound.START))[shown_log]
+    try:
+        starts = [_start(maps, origin, key.topic, positions, segments[origin]) for origin in places]
+        start = min((offset for offset in starts if offset is not None), default=None)
+        if start is None:
+            return None
+        if start < first:
+            raise Unreachable(f"{maps.name}: {shown_log} begins at offset {first}, and {start} is needed")
+    except Unreachable:
+        begins = beginning(theirs, first, segments, places)
+        if begins.rank <= record.rank:
+            raise
+        return begins
     limits = FetchLimits(size, wait=0)
     fetched = await fetch_partition(peer.cluster, metadata, shown_log, start, "order-catch-up", limits)
     whole = committed(list(fetched.batches(convert)), fetched.aborted)
@@ -63,14 +75,14 @@ async def catch_up(
     if not runs:
         return None
     rank = record.rank + sum(run.length for run in runs)
-    is_whole = rank == theirs.rank and record.digest.after(runs) == theirs.digest
+    is_whole = rank == theirs.rank and record.digest.after(runs) in (theirs.digest, UNKNOWN_DIGEST)
     anew = any(_is_anew(positions.get(origin.of(key.topic)), place) for origin, place in places.items())
     if anew and not is_whole:
         raise Unreachable(f"{maps.name}: nobody knows all records of {key} before an origin was made anew")
     if rank > theirs.rank or (rank == theirs.rank and not is_whole):
         raise PartitionStopped(diverged(key, record.rank, theirs.rank))
     vector = _vector(runs, places, at_the_end=rank == theirs.rank)
-    return Learned(record.rank, promise.epoch, (Shown(batches, runs, vector),))
+    return Learned(record.rank, promise.epoch, (Shown(batches, runs, vector),), theirs.digest if is_whole else None)
 
 
 def _is_anew(own: Position | None, theirs: Place) -> bool:

@@ -170,3 +170,4 @@ class HiddenReading:
                 continue
             self.stop()
             self.read(buffer.replica, buffer.of_epoch, reason.next)
+            self.lacks = True  # the next transaction may come late

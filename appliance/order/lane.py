@@ -19,8 +19,9 @@ from appliance.link.model.checkpoint_records import encode_gap, encode_owner, en
 from appliance.link.model.offset_records import encode_dropped, encode_segment
 from appliance.link.model.order import OrderRecord, Promise
 from appliance.link.model.order_records import encode_order, encode_promise, encode_sequence_mark
-from appliance.link.model.position import ANYBODY, CopyEnd
-from appliance.order.model.changes import Change, positions_after
+from appliance.link.model.position import ANYBODY, CopyEnd, Position
+from appliance.link.model.replicas import Replica
+from appliance.order.model.changes import Change, positions_after, positions_at
 from appliance.order.model.rebuilding import REBUILD
 from appliance.order.names import hidden_topic
 
@@ -109,14 +110,17 @@ class OrderLane(OwnedLane):
             nonlocal grown
             if begins:  # the lane starts again, and finds whose records they are
                 raise BrokerBusy("somebody else writes to a log of the order", "CONCURRENT_TRANSACTIONS")
-            after = {}
+            after, cut = dict[Replica, Position](), set[Replica]()
             for change in changes:
                 orders[change.partition] = record = self._with_ends(change, ends)
                 if change.shown and record.end is not None:
                     begin = self._begin(self.logs_of(change.partition)[0])
                     placed = replace(change, record=record)
                     after.update(positions_after(placed, self.checkpoint.positions, begin, record.end))
-            grown = self._maps.grow(self.checkpoint.positions, after, keeps_segments=True)
+                begun = positions_at(replace(change, record=record), self.checkpoint.positions)
+                after.update(begun)
+                cut.update(begun)
+            grown = self._maps.grow(self.checkpoint.positions, after, keeps_segments=True, cut=cut)
             gaps = [encode_gap(gap, now) for change in changes for gap in change.gaps]
             return self._records(orders, grown, promise, gaps, now)
 
@@ -158,7 +162,9 @@ class OrderLane(OwnedLane):
         (shown, log), topics = self.logs_of(change.partition), self.writer.metadata.topics
         record = change.record
         if shown in ends:
-            record = replace(record, global_id=topics[shown.topic].id, end=self._end(shown, ends))
+            record = replace(record, end=self._end(shown, ends))
+        if shown in ends or change.begins:
+            record = replace(record, global_id=topics[shown.topic].id)
         hidden = record.hidden
         if log in ends and hidden is not None:
             first = hidden.first if hidden.first >= 0 else self._begin(log)

@@ -8,14 +8,16 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from appliance.clock import loop_seconds
+from appliance.clock import loop_seconds, now_ms
 from appliance.engine.problem_log import ProblemLog
 from appliance.engine.read.source_reader import SourceReader
-from appliance.errors import ApplianceError, PartitionStopped
+from appliance.errors import ApplianceError, PartitionStopped, RanksDeleted
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.outgoing import UNLIMITED
+from appliance.link.model.checkpoint import Gap
 from appliance.link.model.order import (
     NO_EPOCH,
+    Digest,
     Epoch,
     HiddenLog,
     OrderRecord,
@@ -31,7 +33,7 @@ from appliance.order.lane import OrderLane
 from appliance.order.model.changes import Change, Shown, Taken, places_of, show
 from appliance.order.model.elections import Facts, acknowledged, best, is_elected, voters
 from appliance.order.model.gate import Gate
-from appliance.order.model.rebuilding import REBUILD, REBUILDING
+from appliance.order.model.rebuilding import AFTER_A_GAP, REBUILD, REBUILDING, Beginning
 from appliance.order.peers import Peer
 
 WINDOW = 64 * 1024 * 1024
@@ -40,11 +42,15 @@ WINDOW = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """Records of another cluster's T-global, from rank ``start`` on; that cluster had promised ``epoch`` then."""
+    """Records of another cluster's T-global, from rank ``start`` on; that cluster had promised ``epoch`` then.
+
+    ``digest`` is the one after them, if they are all that it has shown.
+    """
 
     start: int
     epoch: Epoch
     shown: tuple[Shown, ...]
+    digest: Digest | None
 
 
 @dataclass(eq=False)
@@ -73,7 +79,11 @@ class OrderedPartition:
     failure: ApplianceError | None = None
     learned: Learned | None = None
     avoided: set[str] = field(default_factory=set)
-    """The clusters from which a catch-up has brought nothing: their T-globals may have deleted what is lacking."""
+    """The clusters from which a catch-up has brought nothing."""
+    begins: dict[str, Beginning] = field(default_factory=dict)
+    """The first records that clusters have whose T-globals have deleted what is lacking here."""
+    skips: bool = False
+    """By the operator's word it goes on at the first records that another cluster has."""
     pauses: bool = False
     """True while the home takes nothing: it yields to another one."""
     gate: Gate = field(init=False, default_factory=Gate)
@@ -105,11 +115,15 @@ class OrderedPartition:
     def next_change(self) -> Change | None:
         """The lane's next change here; None if there is nothing to write."""
         promise = self.lane.promise
-        reason = str(self.failure or "") or (REBUILDING if self.record.rank < self.record.owes else "")
+        if promise is not None and isinstance(self.failure, RanksDeleted) and self._first_left(promise) is None:
+            self._go_on()  # it may become home without those who had more
+        reason = str(self.failure or "") or (REBUILDING if self._is_behind else "")
         if reason != self.record.stopped:
             return Change(self.key, replace(self.record, stopped=reason))
         if promise is None or self.failure is not None:
             return None
+        if self.skips and (first := self._first_left(promise)) is not None:
+            return self._go_on_at(first)
         try:
             if promise.epoch.home != self.own:
                 self.arrivals.restart()  # it may be home much later, when nothing is left to resume
@@ -121,6 +135,21 @@ class OrderedPartition:
         except PartitionStopped as error:
             self.stop(error)
             return None
+
+    @property
+    def _is_behind(self) -> bool:
+        """True while it has no vote, since it begins again, or goes on after records that nobody has any more."""
+        return self.record.rank < self.record.owes or not self.record.digest.is_known
+
+    def skip(self) -> None:
+        """Go on at the first records that another cluster has, by the operator's word."""
+        if isinstance(self.failure, RanksDeleted):
+            self.skips = True
+            self._go_on()
+
+    def _go_on(self) -> None:
+        self.failure = None
+        self.problems.over(str(self.key))
 
     def stop(self, reason: PartitionStopped) -> None:
         """Write it no further until the lane starts again."""
@@ -139,10 +168,37 @@ class OrderedPartition:
         if home is not None and self.hidden.is_read and home.failure is None and not self.hidden.lacks:
             return None
         ahead = self._ahead(promise, record)
+        if (first := self._first_left(promise)) is not None:
+            if not self.skips:
+                text = f"{self.key}: ranks {record.rank} to {first.rank - 1} are deleted in all other clusters"
+                self.stop(RanksDeleted(f"{text}: {AFTER_A_GAP}"))
+            return None
         if self.avoided.issuperset(peer.id for peer in ahead):
             self.avoided.clear()
         others = [peer for peer in ahead if peer.id not in self.avoided]
         return max(others, key=lambda peer: peer.record(self.key).rank, default=None)
+
+    def _first_left(self, promise: Promise) -> Beginning | None:
+        """The first records that other clusters have, if nobody has what comes next here."""
+        ahead, known = self._ahead(promise, self.record), all(peer.log.is_known for peer in self.peers.values())
+        self.begins = {name: each for name, each in self.begins.items() if each.rank > self.record.rank}
+        asked = known and not any(peer.failure for peer in self.peers.values())
+        if not ahead or not asked or not self.begins.keys() >= {peer.id for peer in ahead}:
+            return None
+        return min(self.begins.values(), key=lambda each: each.rank)
+
+    def _go_on_at(self, first: Beginning) -> Change:
+        """Go on after records that nobody has any more, which the gap ledger tells."""
+        before = self.lane.checkpoint.positions
+        gaps = []
+        for origin, place in first.places.items():
+            source = origin.of(self.key.topic)
+            next_offset = before[source].next_offset if source in before else 0
+            if place.next_offset > next_offset:
+                ends = next_offset, place.next_offset
+                gaps.append(Gap(source, place.topic_id, *ends, "deleted in all T-globals", now_ms()))
+        record = replace(self.record, rank=first.rank, digest=first.digest)
+        return Change(self.key, record, gaps=gaps, begins=first.places)
 
     def _ahead(self, promise: Promise, record: OrderRecord) -> list[Peer]:
         """The clusters that can be read now and show more, of which all is in the order for ever."""
@@ -161,6 +217,8 @@ class OrderedPartition:
             return None
         for each in learned.shown:
             record = show(record, each)
+        if learned.digest is not None:
+            record, self.skips = replace(record, digest=learned.digest), False
         return Change(self.key, record, learned.shown)
 
     def _open(self, promise: Promise) -> Change | None:
@@ -250,6 +308,7 @@ class OrderedPartition:
         if (
             home is None
             or self.own not in promise.members
+            or not record.digest.is_known
             or theirs.promise is None
             or theirs.promise.epoch != promise.epoch
             or hidden is None

@@ -20,6 +20,7 @@ from appliance.order.catch_up import catch_up
 from appliance.order.lane import OrderLane
 from appliance.order.model.changes import Change
 from appliance.order.model.elections import accepted, is_accepted_everywhere
+from appliance.order.model.rebuilding import Beginning
 from appliance.order.partition import Learned, OrderedPartition
 from appliance.order.peers import Peer
 
@@ -247,12 +248,18 @@ class OrderRunner:
             lesson = self._lesson(each, peer.id, work)
             self._lessons[key] = asyncio.create_task(lesson, name=f"{self.name}-catch-up-{key}")
 
-    async def _lesson(self, partition: OrderedPartition, peer: str, work: Awaitable[Learned | None]) -> None:
+    async def _lesson(
+        self, partition: OrderedPartition, peer: str, work: Awaitable[Learned | Beginning | None]
+    ) -> None:
         partition.avoided.add(peer)
         try:
-            partition.learned = await work
-            if partition.learned is not None:
-                partition.avoided.clear()
+            match await work:
+                case Learned() as learned:
+                    partition.learned = learned
+                    partition.avoided.clear()
+                case Beginning() as begins:
+                    partition.begins[peer] = begins
+                    await asyncio.sleep(_RETRY)
             self.problems.over(f"{partition.key} catch-up")
         except PartitionStopped as error:
             partition.stop(error)

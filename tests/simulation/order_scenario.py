@@ -39,7 +39,7 @@ class Calm:
         limit = self.loop.time() + 60
         while self.world.unsettled() and self.loop.time() < limit:
             self.go_on(1)
-        assert not self.world.unsettled(), self.faults()
+        assert not self.world.unsettled(), f"{self.world.unsettled()}: {self.faults()}"
         self.world.check(whole=True)
 
     def start(self, partitions: int = 1) -> None:

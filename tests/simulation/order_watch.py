@@ -60,6 +60,8 @@ class OrderWatch:
         self.promises: dict[tuple[str, int], Promise] = {}
         self.marks: dict[Partition, SequenceMark] = {}
         """The newest mark of each partition of T."""
+        self.skips: set[str] = set()
+        """The clusters that may go on after records that nobody has any more, by the operator's word."""
         self.checks = True
         """False: it only knows what is promised, for what an engine made wrong does in sight."""
         self._naming, self._brokers, self._truths = naming, brokers, truths
@@ -147,10 +149,13 @@ class OrderWatch:
             raise Violation(f"S: {what} accepts {record.accepted} at rank {record.rank} of {newer.opened}")
         own = self._shown.setdefault((cluster, key), Ranks())
         records = _records(shown)
+        if cluster in self.skips and not records and record.rank > len(own.records):
+            self._skipped(cluster, key, own, record.rank)
         if records:
             self._is_shown(cluster, key, record, before, own.records, records, promise)
         runs = own.add(records, self._truths[key])
-        if (record.rank, record.digest) != (len(own.records), own.digest):
+        digest = own.digest if record.digest.is_known else record.digest
+        if (record.rank, record.digest) != (len(own.records), digest):
             raise Violation(f"A: {what} is at rank {record.rank} by its record, and shows {len(own.records)} records")
         if shown and (record.end is None or record.end.offset != shown[-1].last + 2):
             raise Violation(f"A: {what} ends at {shown[-1].last + 2}, and by its record at {record.end}")
@@ -163,6 +168,15 @@ class OrderWatch:
             self._taken(cluster, key, record, promise, hidden)
         elif record.hidden and before.hidden and record.hidden.rank != before.hidden.rank:
             raise Violation(f"A: the hidden log of {what} gets nothing, and goes on to rank {record.hidden.rank}")
+
+    def _skipped(self, cluster: str, key: Partition, own: Ranks, rank: int) -> None:
+        """A T-global goes on at a rank, and will never have those before."""
+        counts, truth = {**own.counts}, self._truths[key]
+        own.add(truth.order[len(own.records) : rank], truth)
+        own.counts = counts
+        log = self._brokers[cluster].log(Partition(self._naming.destination(key.topic), key.number))
+        assert log is not None
+        truth.ranks[log] = rank
 
     def _is_shown(
         self,

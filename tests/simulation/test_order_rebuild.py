@@ -234,6 +234,35 @@ def test_case_1344_a_t_global_is_not_deleted_where_nobody_has_its_first_records_
     order.settle()
 
 
+def test_a_t_global_is_rebuilt_from_the_first_records_that_others_have_by_the_operators_word(calm: Clusters) -> None:
+    order = calm(3)
+    order.start()
+    order.commit(30)
+    order.settle()
+    for name in ("orange", "lemon"):
+        topics = order.world.brokers[name].topics
+        log, hidden = topics["orders-global"].logs[0], topics["replicator-order.orders.hidden"].logs[0]
+        log.delete_before(log.entries[-2].base)
+        hidden.delete_before(hidden.end)
+    operator, watch = Operator(order.world, "grape", order.go_on), order.world.watch
+    watch.damaged.add(("grape", "orders"))
+    order.world.truths["orders", 0].ranks.pop(order.world.brokers["grape"].topics["orders-global"].logs[0])
+    assert operator.run("order", "rebuild", "--topic", "orders", "--gap", "--yes") == 0
+    watch.begin_again("grape", "orders")
+    watch.skips.add("grape")
+    order.until(lambda: "resume --gap" in part(order, 0, "grape").stopped, 30)
+    order.go_on(1)
+    assert operator.run("order", "resume", "--gap", "--yes") == 0
+    order.settle()
+    order.produce(10)
+    order.settle()
+    own, others = (
+        [record for _, record in seen(order.world.brokers[name].topics["orders-global"].logs[0])]
+        for name in ("grape", "orange")
+    )
+    assert own == others[-len(own) :]
+
+
 def test_case_1300_a_t_global_that_was_made_anew_is_noticed_while_there_is_nothing_to_write(calm: Clusters) -> None:
     # Only a start of the lane looked at the topic's id: an idle cluster voted with what it had no more.
     order = calm(3)

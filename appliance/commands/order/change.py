@@ -5,6 +5,7 @@ import asyncio
 import json
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from appliance.clock import loop_seconds
@@ -36,7 +37,7 @@ async def _change(
 ) -> int:
     """Leave the wish in the own cluster, and wait until it is met."""
     async with OrderHandle.open(settings) as order:
-        request = await _located(order, ask(parsed))
+        request = await _located(order, ask(parsed), settings.cluster)
         before = await order.view(_BRIEFLY)
         if before.unknown and refusal(request, before):  # one that is late may matter
             before = await order.view()
@@ -69,10 +70,12 @@ async def _met(order: OrderHandle, request: Request, before: OrderView, patience
     return None
 
 
-async def _located(order: OrderHandle, request: Request) -> Request:
-    """The request with the offsets at which origins begin, where it says no other."""
+async def _located(order: OrderHandle, request: Request, own: str) -> Request:
+    """The request with the offsets at which origins begin, where it says no other, or for the cluster ``own``."""
     if request.verb != "resume":
         return request
+    if not request.origins:
+        return replace(request, target=own)
     located = []
     for cluster, topic, number, offset in request.origins:
         if cluster not in order.clusters:
@@ -105,15 +108,21 @@ def _member_options(command: argparse.ArgumentParser) -> None:
 
 
 def _resume_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--origin", required=True, metavar="CLUSTER", help="the cluster of the topic")
-    command.add_argument("--topic-name", required=True, metavar="T", help="the topic")
-    command.add_argument("--partition", type=int, required=True, metavar="N", help="its partition")
-    where = "an offset there, or earliest"
-    command.add_argument("--from", dest="start", required=True, metavar="PLACE", help=where)
+    command.add_argument("--origin", metavar="CLUSTER", help="the cluster of the topic")
+    command.add_argument("--topic-name", metavar="T", help="the topic")
+    command.add_argument("--partition", type=int, metavar="N", help="its partition")
+    command.add_argument("--from", dest="start", metavar="PLACE", help="an offset there, or earliest")
+    gap = "instead: have this cluster's T-global go on after records that nobody has any more"
+    command.add_argument("--gap", action="store_true", help=gap)
     _terms(command)
 
 
 def _resumed(parsed: argparse.Namespace) -> Request:
+    place = parsed.origin, parsed.topic_name, parsed.partition, parsed.start
+    if parsed.gap is (None not in place) or (parsed.gap and any(each is not None for each in place)):
+        raise ApplianceError("expected --origin, --topic-name, --partition and --from, or --gap alone")
+    if parsed.gap:
+        return Request("resume")
     if parsed.start != "earliest" and not (parsed.start.isascii() and parsed.start.isdigit()):
         raise ApplianceError(f"--from {parsed.start}: expected an offset or earliest")
     offset = 0 if parsed.start == "earliest" else int(parsed.start)
@@ -150,7 +159,8 @@ ALONE = _command(
     _terms,
 )
 RESUME = _command(
-    "Goes on with an origin that has stopped, since its topic was made anew or has lost records.",
+    "Goes on with an origin that has stopped, since its topic was made anew or has lost records; or with the T-global "
+    "of this cluster, where nobody has the records any more that come next.",
     _resumed,
     _resume_options,
 )

@@ -81,7 +81,7 @@ async def rebuild(settings: OrderSettings, parsed: argparse.Namespace, stopping:
     """Make the T-globals anew that are stopped, or that of a topic."""
     async with OrderHandle.open(settings) as order:
         own = settings.cluster
-        plans = await unless_stopped(stopping, _plans(order, own, parsed.topic_name))
+        plans = await unless_stopped(stopping, _plans(order, own, parsed.topic_name, gap=parsed.gap))
         if plans is None:
             return 1
         if parsed.dry_run:
@@ -103,8 +103,10 @@ def _tell(plans: Sequence[_Plan], done: str, *, as_json: bool) -> None:
         say("the process beside this cluster copies what the others have" if plans else "all is being rebuilt already")
 
 
-async def _plans(order: OrderHandle, own: str, topic: str) -> list[_Plan]:
+async def _plans(order: OrderHandle, own: str, topic: str, *, gap: bool) -> list[_Plan]:
     """The plans of all topics to rebuild; none if that was done already, and the process copies.
+
+    With a ``gap`` they may begin after the records that nobody else has any more.
 
     Raises:
         ApplianceError: it cannot be done now.
@@ -120,7 +122,7 @@ async def _plans(order: OrderHandle, own: str, topic: str) -> list[_Plan]:
         return []
     read = {name: each for name, each in facts.items() if isinstance(each, ClusterFacts)}
     others = [each for name, each in read.items() if name != own]
-    if reason := refusal(own, keys, view) or lost_beginning(keys, others, order.naming):
+    if reason := refusal(own, keys, view) or ("" if gap else lost_beginning(keys, others, order.naming)):
         raise ApplianceError(f"{reason}; nothing was changed")
     return [await _Planning(order, own, read, name).plan() for name in sorted({key.topic for key in keys})]
 
@@ -228,6 +230,8 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--topic", dest="topic_name", default="", metavar="T", help="this one, even if it is not stopped"
     )
+    gap = "even if nobody else has its first records any more: it begins after them"
+    command.add_argument("--gap", action="store_true", help=gap)
     command.add_argument("--dry-run", action="store_true", help="print what would change, and change nothing")
     command.add_argument("--json", action="store_true", help="print JSON: each partition, and what is set aside of it")
     command.add_argument("--yes", action="store_true", help="do not ask")

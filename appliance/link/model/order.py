@@ -77,10 +77,14 @@ Vector = Mapping[Origin, Place]
 """The places of all origins at a rank; an origin without one begins at its log's start."""
 
 
+_UNKNOWN = "unknown"
+
+
 class Digest(NamedTuple):
     """A digest of all runs before a rank: equal ranks with equal digests have the same records before them.
 
-    It does not depend on how runs were split: the last one, which may grow, is not in ``settled`` yet.
+    It does not depend on how runs were split: the last one, which may grow, is not in ``settled`` yet. It is unknown
+    after records that nobody has any more.
     """
 
     settled: str = ""
@@ -89,8 +93,15 @@ class Digest(NamedTuple):
     first: int = 0
     next: int = 0
 
+    @property
+    def is_known(self) -> bool:
+        """False after records that nobody has any more."""
+        return self.settled != _UNKNOWN
+
     def after(self, runs: Iterable[Run]) -> "Digest":
         """The digest after these runs."""
+        if not self.is_known:
+            return self
         settled, cluster, number, first, following = self
         for run in runs:
             if run.origin == (cluster, number) and run.first == following:
@@ -101,6 +112,9 @@ class Digest(NamedTuple):
                 settled = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
             (cluster, number), first, following = run.origin, run.first, run.first + run.length
         return Digest(settled, cluster, number, first, following)
+
+
+UNKNOWN_DIGEST = Digest(_UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,8 @@ class Wish:
 
     With ``members`` the home begins an epoch of these. Without ``waits``, the target begins at once. ``alone``: the
     home shows what nobody else has until somebody follows it again. ``resumed`` are origins, each as cluster, topic,
-    partition, and the offset at which the home goes on there.
+    partition, and the offset at which the home goes on there. With ``gap`` the ``target`` goes on where it lacks
+    records that nobody has any more.
     """
 
     id: str
@@ -63,6 +64,7 @@ class Wish:
     waits: bool = True
     alone: bool = False
     resumed: tuple[tuple[str, str, int, int], ...] = ()
+    gap: bool = False
 
 
 def encode_beat(beat: Beat, now: int) -> Record:
@@ -94,7 +96,8 @@ def decode(record: Record) -> Beat | Wish:
             (bool(value["waits"]), bool(value["alone"])),
             tuple(_origin_of(*each) for each in value["resumed"]),
         )
-        return Wish(text(key["wish"]), text(value["target"]), lost, members, *flags, resumed)
+        gap = bool(value.get("gap", False))
+        return Wish(text(key["wish"]), text(value["target"]), lost, members, *flags, resumed, gap)
 
 
 def _origin_of(cluster: object, topic: object, number: object, offset: object) -> tuple[str, str, int, int]:

@@ -45,7 +45,8 @@ class Taken:
 class Change:
     """The outcome of a transaction for one partition of T: its ``record`` after it, but for the ends of both logs.
 
-    ``gaps`` are records of origins that will never be in the order (invariant F).
+    ``gaps`` are records of origins that will never be in the order, or not in this T-global (invariant F); the latter
+    goes on at the places ``begins``, and the maps of offsets before them hold no more.
     """
 
     partition: Partition
@@ -53,6 +54,7 @@ class Change:
     shown: Sequence[Shown] = ()
     taken: Sequence[Taken] = ()
     gaps: Sequence[Gap] = ()
+    begins: Vector = field(default_factory=dict)
 
     @property
     def bytes(self) -> int:
@@ -98,6 +100,17 @@ def positions_after(
     for origin in vector.keys() - {origin for origin, _ in placed}:
         if (moved := _moved(positions.get(origin.of(topic)), vector[origin])) is not None:
             after[Replica(topic, origin.number, "", moved.source_id, global_id, origin.cluster)] = moved
+    return after
+
+
+def positions_at(change: Change, positions: Mapping[Partition, Position]) -> dict[Replica, Position]:
+    """The positions of the origins where T-global goes on after records that nobody has any more."""
+    topic, record = change.partition.topic, change.record
+    after = {}
+    for origin, place in change.begins.items():
+        before = positions.get(origin.of(topic), Position(place.topic_id, record.global_id, 0, -1))
+        replica = Replica(topic, origin.number, "", place.topic_id, record.global_id, origin.cluster)
+        after[replica] = replace(before, source_id=place.topic_id, next_offset=place.next_offset, tail=None)
     return after
 
 

@@ -9,12 +9,15 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.naming import Naming
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_runs import unpack_groups
-from appliance.link.model.order import OrderRecord, Origin, Run
+from appliance.link.model.order import UNKNOWN_DIGEST, Digest, OrderRecord, Origin, Place, Run, Vector
 from appliance.order.model.elections import Facts
 from appliance.order.model.view import ClusterFacts, OrderView
 
 REBUILD = "`appliance order rebuild`"
 """What ends the stop of a T-global that is not what its lane has written."""
+
+AFTER_A_GAP = "`appliance order resume --gap`"
+"""What ends the stop of one that lacks records which nobody has any more."""
 
 REBUILDING = "is being rebuilt: it has no vote until it has what it had"
 """The reason for which a partition is stopped that was rebuilt, and copies."""
@@ -72,6 +75,25 @@ def shared(own: Maps, theirs: Maps) -> Shared:
         for first, rest in ((ours, left), (others, right))
     )
     return Shared(rank, ours.offset if ours else None, *counts)
+
+
+class Beginning(NamedTuple):
+    """The first records of a T-global that nobody has deleted: their ``rank``, the places, and the digest there."""
+
+    rank: int
+    places: Vector
+    digest: Digest
+
+
+def beginning(theirs: OrderRecord, start: int, maps: Maps, places: Vector) -> Beginning:
+    """The first records that a T-global has, which begins at offset ``start`` by now; ``places`` are after its last."""
+    end, rank, first = theirs.end.offset if theirs.end else 0, theirs.rank, dict(places)
+    there = [each for each in _placed(maps) if start < each.offset + each.run.length and each.offset < end]
+    for offset, run in reversed(there):
+        deleted = max(start - offset, 0)
+        rank -= run.length - deleted
+        first[run.origin] = Place(places[run.origin].topic_id, run.first + deleted, -1)
+    return Beginning(rank, first, UNKNOWN_DIGEST if there else theirs.digest)
 
 
 def _after(placed: Placed, records: int) -> Placed | None:
@@ -140,9 +162,8 @@ def lost_beginning(keys: Collection[Partition], others: Collection[ClusterFacts]
         written = [each for each in others if key in each.orders and each.orders[key].rank]
         begins = [log in each.spans and not each.spans[log].start for each in written if not each.orders[key].stopped]
         if written and not any(begins):
-            return (
-                f"retention has deleted the first records of {log} in all other clusters, and it would begin with them"
-            )
+            text = f"retention has deleted the first records of {log} in all other clusters"
+            return f"{text}: with --gap it begins after them"
     return ""
 
 

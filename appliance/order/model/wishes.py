@@ -5,12 +5,16 @@ from dataclasses import dataclass
 
 from appliance.order.model.beats import Wish
 from appliance.order.model.elections import enough
+from appliance.order.model.rebuilding import AFTER_A_GAP
 from appliance.order.model.view import LaneView, OrderView, OriginView
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A wish of an operator: the ``verb`` of the command, and its clusters; ``origins`` are those to resume."""
+    """A wish of an operator: the ``verb`` of the command, and its clusters; ``origins`` are those to resume.
+
+    Without any, a ``resume`` is that of the ``target``, which lacks records that nobody has any more.
+    """
 
     verb: str
     target: str = ""
@@ -37,6 +41,8 @@ def refusal(request: Request, view: OrderView) -> str:
         return f"{request.target} is home: `appliance order move --to` another cluster first"
     if request.verb == "leave" and any(len(each.members) <= 2 for each in lanes):
         return "an order needs two clusters"
+    if request.verb == "resume" and not request.origins:
+        return "" if _gaps(request, view) else f"{request.target} lacks no records that nobody has any more"
     if request.verb == "resume" and (reason := _against_a_resume(request, view)):
         return reason
     return _silent_homes(lanes, view.unknown) if request.verb in ("join", "leave", "alone", "resume") else ""
@@ -76,6 +82,12 @@ def _against_a_resume(request: Request, view: OrderView) -> str:
     return ""
 
 
+def _gaps(request: Request, view: OrderView) -> list[str]:
+    """The reasons for which the target waits for ``resume --gap``."""
+    parts = [part for each in view.partitions for part in each.parts if part.cluster == request.target]
+    return [part.stopped for part in parts if part.stopped and AFTER_A_GAP in part.stopped]
+
+
 def _origins(view: OrderView) -> dict[tuple[str, str, int], OriginView]:
     return {
         (origin.cluster, each.topic, origin.partition): origin for each in view.partitions for origin in each.origins
@@ -102,7 +114,7 @@ def wishes(request: Request, view: OrderView, name: str) -> Wish:
         case "leave":
             return Wish(name, members=tuple(each for each in members if each != request.target))
         case "resume":
-            return Wish(name, resumed=request.origins)
+            return Wish(name, request.target, resumed=request.origins, gap=not request.origins)
     return Wish(name, alone=True)
 
 
@@ -122,6 +134,8 @@ def is_done(request: Request, before: OrderView, view: OrderView) -> bool:
         case "leave":
             return open_now and all(request.target not in each.members for each in lanes)
         case "resume":
+            if not request.origins:
+                return not _gaps(request, view)
             origins = _origins(view)
             places = [(origins.get((name, topic, number)), at) for name, topic, number, at in request.origins]
             return all(each and not each.stopped and (each.next_offset or 0) >= at for each, at in places)
@@ -139,6 +153,8 @@ def described(request: Request) -> str:
         case "leave":
             return f"end the membership of {request.target}"
         case "resume":
+            if not request.origins:
+                return f"have {request.target} go on after records that nobody has any more"
             places = (f"{topic}-{number} of {name} at offset {at}" for name, topic, number, at in request.origins)
             return f"go on with {', '.join(places)}"
     return "let the home show what no other cluster has"
@@ -153,6 +169,9 @@ def question(request: Request, view: OrderView) -> str:
         return f"{lost} is declared lost: what it alone has shown is ordered otherwise{aside}"
     if request.verb == "alone":
         return "the home shows what no other cluster has: if it is lost then, that is ordered otherwise"
+    if request.verb == "resume" and not request.origins:
+        reasons = "; ".join(reason.removesuffix(f": {AFTER_A_GAP}") for reason in _gaps(request, view))
+        return f"{reasons}: the T-global of {request.target} will never have them"
     if request.verb == "resume":
         return "records of these origins before the offset will not be in the order"
     return ""
