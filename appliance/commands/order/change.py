@@ -52,7 +52,8 @@ async def _change(
         await wish(order.clusters[settings.cluster], wishes(request, before, uuid.uuid4().hex))
         view = await unless_stopped(stopping, _met(order, request, before, parsed.wait))
         if view is None:
-            raise ApplianceError(f"not done within {parsed.wait:g} s, or stopped: see `appliance order status`")
+            late = f"not done within {parsed.wait:g} s, or stopped; it may be done later"
+            raise ApplianceError(f"{late}: see `appliance order status`")
         if parsed.json:
             say_json(json.dumps(document(view), indent=2))
         else:

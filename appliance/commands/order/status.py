@@ -36,7 +36,7 @@ STATUS = Command(
     "Shows from committed facts of all clusters who is home since when, each cluster's promise, the records of its "
     "T-global and those that it lacks, and what waits to be ordered. It needs no running process. What cannot be read "
     "now is shown as unknown, never as 0. Exit code 0 if all is ordered or being ordered; 1 if there is no home, or "
-    "it is silent, or something is stopped, unknown or alone.",
+    "something is stopped, silent, unknown or alone.",
     with_settings_by(read_order, Role.REPLICATOR, status),
     _add_options,
 )

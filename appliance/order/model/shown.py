@@ -89,6 +89,7 @@ def _cluster(view: OrderView, cluster: ClusterView) -> tuple[str, ...]:
     origins = [o.backlog for each in view.partitions for o in each.origins if o.cluster == cluster.id]
     stopped, alone = sum(bool(part.stopped) for _, part in parts), any(part.alone for _, part in parts)
     words = f"{stopped} stopped" if stopped else "alone" if alone else "answers"
+    words = f"silent for {view.silent[cluster.id]} s" if cluster.id in view.silent else words
     words += f", {cluster.gaps} gaps" if cluster.gaps else ""
     homes = [part.unshown for _, part in parts if part.unshown is not None]
     return (

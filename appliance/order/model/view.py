@@ -13,11 +13,13 @@ from appliance.link.model.order import Epoch, HiddenLog, Members, OrderRecord, O
 from appliance.link.model.topic_configs import BEATS_KEPT_MS
 from appliance.logs.model.span import Span
 from appliance.order.model.beats import Beat
-from appliance.order.model.elections import NOT_LISTED
+from appliance.order.model.elections import NOT_LISTED, enough
 from appliance.program import PROGRAM
 
-_SILENT_MS = 10_000
-"""Time without a beat after which a home is silent; the clocks of two VMs may differ by some seconds of it."""
+_SILENT = 10
+"""Seconds without a beat after which a process is silent; the clocks of two VMs may differ by some of them."""
+
+_MUTE = "its beats cannot be read"
 
 
 class OrderState(enum.StrEnum):
@@ -58,20 +60,23 @@ class ClusterFacts:
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """A cluster: the newest promise of its lanes and the size of its gap ledger, or why nothing is known of it now."""
+    """A cluster: the newest promise of its lanes and the size of its gap ledger, or why nothing is known of it now.
+
+    After ``heard`` no beat says that its process is at work; it is None if its beats cannot be read.
+    """
 
     id: str
     unknown: str | None
     promised: Epoch | None
     gaps: int | None
+    heard: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class LaneView:
     """A lane: its newest epoch, promised by ``promised``; ``since`` is the time of its home's own promise.
 
-    ``before`` is the newest older epoch that a cluster which was read has accepted, or was home of. After ``heard``,
-    no beat says that the home's process is at work in the epoch; it is None if its beats, or the home, are unknown.
+    ``before`` is the newest older epoch that a cluster which was read has accepted, or was home of.
     """
 
     lane: int
@@ -81,11 +86,6 @@ class LaneView:
     promised: Members
     lost: Members
     before: Epoch | None
-    heard: int | None
-
-    def silence(self, at: int) -> int:
-        """Time without a beat in milliseconds; 0 where it is unknown."""
-        return 0 if self.heard is None else at - self.heard
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,8 @@ class OrderView:
     def unknown(self) -> dict[str, str]:
         """The clusters of which nothing is known now, and why: members that are not listed, too."""
         members, read = {name for each in self.lanes for name in each.members}, {each.id for each in self.clusters}
-        unknown = {each.id: each.unknown for each in self.clusters if each.unknown}
+        mute = {each.id: _MUTE for each in self.clusters if each.heard is None and each.promised}
+        unknown = mute | {each.id: each.unknown for each in self.clusters if each.unknown}
         return unknown | dict.fromkeys(sorted(members - read), NOT_LISTED)
 
     @property
@@ -170,12 +171,11 @@ class OrderView:
         """The state in a word."""
         parts = [part for each in self.partitions for part in each.parts]
         unknown = bool(self.unknown) or any(each.open is None for each in self.partitions)
-        unknown = unknown or any(each.epoch and each.heard is None for each in self.lanes)
         holds = {
             OrderState.NEVER_RUN: not unknown and not any(each.epoch for each in self.lanes),
             OrderState.STOPPED: any(part.stopped for part in parts) or any(self._stopped_origins()),
             OrderState.NO_HOME: any(each.open is False for each in self.partitions),
-            OrderState.SILENT: bool(self._silent()),
+            OrderState.SILENT: bool(self.silent),
             OrderState.UNKNOWN: unknown,
             OrderState.ALONE: any(part.alone for part in parts),
             OrderState.ORDERING: any(part.lacks != 0 for part in parts)
@@ -188,9 +188,27 @@ class OrderView:
         """All that needs an operator."""
         return tuple(self._problems())
 
-    def _silent(self) -> Mapping[str, LaneView]:
-        """The homes whose process does not work, each with a lane of theirs."""
-        return {each.epoch.home: each for each in self.lanes if each.epoch and each.silence(self.at) >= _SILENT_MS}
+    @property
+    def silent(self) -> dict[str, int]:
+        """The members whose process has not beaten for long, and for how many seconds."""
+        members = {name for each in self.lanes for name in each.members}
+        heard = {each.id: each.heard for each in self.clusters if each.heard is not None and each.id in members}
+        seconds = {name: (self.at - at) // 1000 for name, at in heard.items()}
+        return {name: number for name, number in seconds.items() if number >= _SILENT}
+
+    def _of_home(self, cluster: str) -> str:
+        """What follows if a cluster that is down is home, and what to do if it is lost."""
+        down = {*self.unknown, *self.silent}
+        for lane in self.lanes:
+            if lane.epoch is None or lane.epoch.home != cluster:
+                continue
+            up = [each for each in lane.members if each not in down]
+            if enough(up, lane.members):
+                return "; it is home: another cluster becomes home by itself"
+            if up:
+                lost = ",".join(sorted({*lane.members} - {*up}))
+                return f"; it is home: `appliance order move --to {up[0]} --lost {lost}` if {lost} is lost"
+        return ""
 
     def _stopped_origins(self) -> Iterator[Problem]:
         for each in self.partitions:
@@ -202,12 +220,9 @@ class OrderView:
         if self.state is OrderState.NEVER_RUN:
             yield Problem("order", "no cluster has promised anything yet: start its process beside each of them")
         for cluster, reason in self.unknown.items():
-            yield Problem(cluster, f"unknown now: {reason}")
-        for home in sorted({each.epoch.home for each in self.lanes if each.epoch and each.heard is None}):
-            if home not in self.unknown:
-                yield Problem(home, "unknown now: it is home, and its beats cannot be read")
-        for home, lane in self._silent().items():
-            yield Problem(home, _of_silence(home, lane.silence(self.at) // 1000, lane.members))
+            yield Problem(cluster, f"unknown now: {reason}{self._of_home(cluster)}")
+        for cluster, seconds in self.silent.items():
+            yield Problem(cluster, f"silent for {seconds} s: start its process{self._of_home(cluster)}")
         for each in self.partitions:
             lane = self.lanes[each.lane]
             if each.open is False and lane.epoch:
@@ -221,24 +236,12 @@ class OrderView:
         yield from self._stopped_origins()
 
 
-def _of_silence(home: str, seconds: int, members: Members) -> str:
-    others = [each for each in members if each != home]
-    remedy = "another cluster becomes home by itself, if enough of them run"
-    if len(others) == 1:
-        remedy = f"start its process, or `appliance order move --to {others[0]} --lost {home}` if it is lost"
-    return f"home silent for {seconds} s: {remedy}"
-
-
 def compose(facts: Mapping[str, ClusterFacts | str], now: int, *, single: bool) -> OrderView:
     """The view of what was read; a text is the reason that nothing is known of a cluster."""
     read = {name: each for name, each in facts.items() if isinstance(each, ClusterFacts)}
-    lanes = tuple(
-        _lane(lane, read, now) for lane in range(max((len(each.promises) for each in read.values()), default=0))
-    )
+    lanes = tuple(_lane(lane, read) for lane in range(max((len(each.promises) for each in read.values()), default=0)))
     clusters = (
-        ClusterView(name, each, None, None)
-        if isinstance(each, str)
-        else ClusterView(name, None, max((p.epoch for p in each.promises if p), default=None), len(each.gaps))
+        ClusterView(name, each, None, None, None) if isinstance(each, str) else _cluster(name, each, now)
         for name, each in facts.items()
     )
     keys = {key for each in read.values() for key in each.orders}
@@ -250,33 +253,37 @@ def compose(facts: Mapping[str, ClusterFacts | str], now: int, *, single: bool) 
     return OrderView(now, tuple(clusters), lanes, tuple(partitions))
 
 
-def _lane(lane: int, read: Mapping[str, ClusterFacts], now: int) -> LaneView:
+def _cluster(name: str, facts: ClusterFacts, now: int) -> ClusterView:
+    promised = max((each.epoch for each in facts.promises if each), default=None)
+    return ClusterView(name, None, promised, len(facts.gaps), _heard(facts.beats, now))
+
+
+def _lane(lane: int, read: Mapping[str, ClusterFacts]) -> LaneView:
     given = {name: each.promises[lane] for name, each in read.items() if lane < len(each.promises)}
     promises = {name: promise for name, promise in given.items() if promise is not None}
     newest = max(promises.values(), key=lambda each: each.epoch, default=None)
     if newest is None:
-        return LaneView(lane, None, None, (), (), (), None, None)
-    home = read.get(newest.epoch.home)
+        return LaneView(lane, None, None, (), (), (), None)
     own, lanes = promises.get(newest.epoch.home), Layout(max(len(each.promises) for each in read.values()))
     orders = [record for each in read.values() for key, record in each.orders.items() if lanes.lane_of(*key) == lane]
     epochs = {record.accepted for record in orders} | {record.hidden.epoch for record in orders if record.hidden}
-    since = own.since if own and own.epoch == newest.epoch else None
     return LaneView(
         lane,
         newest.epoch,
-        since,
+        own.since if own and own.epoch == newest.epoch else None,
         newest.members,
         tuple(name for name, each in promises.items() if each.epoch == newest.epoch),
         newest.lost,
         max((each for each in epochs if each.number and each < newest.epoch), default=None),
-        None if home is None or home.beats is None else max(since or 0, _heard(home.beats, lane, newest.epoch, now)),
     )
 
 
-def _heard(beats: Sequence[tuple[int, Beat]], lane: int, epoch: Epoch, now: int) -> int:
-    """The time of the newest beat of a lane in an epoch, else one before which there may have been some."""
-    before = beats[0][0] if beats else now - BEATS_KEPT_MS
-    return max((at for at, beat in beats if lane < len(beat.lanes) and beat.lanes[lane].epoch == epoch), default=before)
+def _heard(beats: Sequence[tuple[int, Beat]] | None, now: int) -> int | None:
+    """The time of the newest beat of a process whose lanes are all at work, else one before which one may have been."""
+    if beats is None:
+        return None
+    times = [at for at, beat in beats if all(each.epoch.number for each in beat.lanes)]
+    return max(times, default=beats[0][0] if beats else now - BEATS_KEPT_MS)
 
 
 def _partition(key: Partition, lane: LaneView, read: Mapping[str, ClusterFacts], *, single: bool) -> PartitionView:

@@ -165,7 +165,7 @@ def question(request: Request, view: OrderView) -> str:
     answering = sorted({*request.lost} - view.unknown.keys())
     if request.verb == "move" and request.lost:
         lost = ", ".join(request.lost)
-        aside = f"; {', '.join(answering)} answers: its process must never run again as it is" if answering else ""
+        aside = f"; {', '.join(answering)} answers: end its process first" if answering else ""
         return f"{lost} is declared lost: what it alone has shown is ordered otherwise{aside}"
     if request.verb == "alone":
         return "the home shows what no other cluster has: if it is lost then, that is ordered otherwise"

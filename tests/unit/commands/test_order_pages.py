@@ -13,7 +13,7 @@ from tests.support.order_facts import HOME, order_view, view
 
 def pages(shown: OrderView, age: int = 0) -> OrderPages:
     at = now_ms() - age
-    return OrderPages(replace(shown, at=at, lanes=tuple(replace(each, heard=at) for each in shown.lanes)))
+    return OrderPages(replace(shown, at=at, clusters=tuple(replace(each, heard=at) for each in shown.clusters)))
 
 
 async def test_an_order_that_is_well_is_healthy() -> None:

@@ -7,7 +7,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.link.model.checkpoint import Gap
-from appliance.link.model.order import Epoch, OrderRecord
+from appliance.link.model.order import NO_EPOCH, Epoch, OrderRecord
+from appliance.link.model.topic_configs import BEATS_KEPT_MS
 from appliance.metrics import ORDER
 from appliance.order.model.beats import Beat, LaneBeat
 from appliance.order.model.elections import NOT_LISTED
@@ -151,22 +152,34 @@ def test_of_a_stale_view_only_its_time_is_told() -> None:
 
 
 def beats(epoch: Epoch, *seconds: int) -> ClusterFacts:
-    """The facts of the home with beats in an epoch at these times."""
+    """The facts of the home with beats of a lane in an epoch at these times."""
     return replace(HOME, beats=[(at * 1000, Beat("orange", (LaneBeat(epoch),))) for at in seconds])
 
 
 @pytest.mark.parametrize(
     ("home", "heard"),
     [
+        (beats(EPOCH, 80, 95), 95_000),
         (beats(EPOCH, 80, 90), 90_000),
-        (beats(OLD, 80, 90), 80_000),
-        (beats(EPOCH), 5_000),
+        (beats(NO_EPOCH, 80, 95), 80_000),
+        (beats(EPOCH), 100_000 - BEATS_KEPT_MS),
         (replace(HOME, beats=None), None),
     ],
-    ids=["the newest one", "none in this epoch: not before", "none kept: not before its promise", "unknown"],
+    ids=["it is at work", "not for long", "a lane is not: not before", "none is kept", "unknown"],
 )
-def test_a_home_is_heard_by_the_beats_in_its_epoch(home: ClusterFacts, heard: int | None) -> None:
-    seen = compose({"orange": home, "grape": facts(OrderRecord(EPOCH, 95))}, 100_000, single=False)
-    assert seen.lanes[0].heard == heard
+def test_the_process_of_a_cluster_is_heard_by_its_beats(home: ClusterFacts, heard: int | None) -> None:
+    other = replace(facts(OrderRecord(EPOCH, 95)), beats=beats(EPOCH, 99).beats)
+    seen = compose({"orange": home, "grape": other, "lemon": other}, 100_000, single=False)
+    assert seen.clusters[0].heard == heard
     assert (seen.state is OrderState.SILENT) == (heard is not None and heard <= 90_000)
     assert (seen.state is OrderState.UNKNOWN) == (heard is None)
+
+
+def test_case_1377_the_word_that_makes_another_home_is_printed_where_too_few_are_left_to_do_it_by_themselves() -> None:
+    # Nothing was printed where home and others were out of reach, though no cluster could become home.
+    follower = facts(OrderRecord(EPOCH, 95))
+    (by_itself,) = view(orange="it is down", grape=follower, lemon=follower).problems
+    assert by_itself.reason == "unknown now: it is down; it is home: another cluster becomes home by itself"
+    home, other = view(orange="it is down", grape="it is down", lemon=follower).problems
+    assert home.remedies == ("bin/appliance order move --to lemon --lost grape,orange",)
+    assert other.reason == "unknown now: it is down"
