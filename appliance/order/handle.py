@@ -16,7 +16,8 @@ from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.naming import Naming
 from appliance.logs.model.span import Span
 from appliance.order.model.changes import places_of
-from appliance.order.model.view import ClusterFacts, OrderView, compose
+from appliance.order.model.cluster_facts import ClusterFacts, compose
+from appliance.order.model.view import OrderView
 from appliance.order.names import BEATS_LOG, order_naming
 from appliance.order.pulse import misnamed, newest_beats
 from appliance.settings.order_values import OrderSettings

@@ -25,7 +25,7 @@ from appliance.logs.model.span import CopyState, Span, counted
 from appliance.logs.reader import LogReader
 from appliance.logs.side import Side
 from appliance.order.handle import OrderHandle
-from appliance.order.model.view import ClusterFacts
+from appliance.order.model.cluster_facts import ClusterFacts
 from appliance.settings.order_values import OrderSettings
 from appliance.verify.compacted import verify_newest_records
 from appliance.verify.model.report import PartitionResult, VerificationReport

@@ -6,7 +6,8 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.order import Digest, Epoch, HiddenLog, OrderRecord, Origin, Place, Promise
 from appliance.logs.model.span import Span
 from appliance.order.model.beats import Beat, LaneBeat
-from appliance.order.model.view import ClusterFacts, OrderView, compose
+from appliance.order.model.cluster_facts import ClusterFacts, compose
+from appliance.order.model.view import OrderView
 
 KEY = Partition("orders", 0)
 OLD, EPOCH = Epoch(1, "grape"), Epoch(2, "orange")

@@ -30,6 +30,7 @@ from appliance.link.model.layout import Layout
 from appliance.link.model.order import OrderRecord, Origin
 from appliance.order.handle import OrderHandle
 from appliance.order.lane import OrderLane
+from appliance.order.model.cluster_facts import ClusterFacts, compose
 from appliance.order.model.elections import Facts, promise
 from appliance.order.model.rebuilding import (
     REBUILDING,
@@ -41,7 +42,6 @@ from appliance.order.model.rebuilding import (
     refusal,
     shared,
 )
-from appliance.order.model.view import ClusterFacts, compose
 from appliance.order.names import aside_topic, hidden_topic
 from appliance.output import say, say_json
 from appliance.runtime.background import unless_stopped

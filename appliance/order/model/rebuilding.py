@@ -10,8 +10,9 @@ from appliance.link.model.naming import Naming
 from appliance.link.model.offset_map import Segment
 from appliance.link.model.offset_runs import unpack_groups
 from appliance.link.model.order import UNKNOWN_DIGEST, Digest, OrderRecord, Origin, Place, Run, Vector
+from appliance.order.model.cluster_facts import ClusterFacts
 from appliance.order.model.elections import Facts
-from appliance.order.model.view import ClusterFacts, OrderView
+from appliance.order.model.view import OrderView
 
 REBUILD = "`appliance order rebuild`"
 """What ends the stop of a T-global that is not what its lane has written."""

@@ -11,10 +11,11 @@ from appliance.link.model.order import NO_EPOCH, Epoch, OrderRecord
 from appliance.link.model.topic_configs import BEATS_KEPT_MS
 from appliance.metrics import ORDER
 from appliance.order.model.beats import Beat, LaneBeat
+from appliance.order.model.cluster_facts import ClusterFacts, compose
 from appliance.order.model.elections import NOT_LISTED
 from appliance.order.model.metrics import OrderCollector, exposition
 from appliance.order.model.shown import document
-from appliance.order.model.view import ClusterFacts, OrderState, compose
+from appliance.order.model.view import OrderState
 from tests.support.order_facts import EPOCH, HOME, OLD, facts, order_view, view
 
 
