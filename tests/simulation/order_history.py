@@ -17,6 +17,7 @@ from tests.simulation.loop import SimulatedLoop
 from tests.simulation.order_log_misfortunes import DELETED, GROWN, LOSSES, OLD_COPIES, REMADE, RETENTION
 from tests.simulation.order_misfortunes import (
     AWAY,
+    COORDINATORS,
     CUTS,
     DEATHS,
     DUELS,
@@ -30,6 +31,7 @@ from tests.simulation.order_misfortunes import (
     RIVALS,
     TRAPS,
     USURPERS,
+    WISHES,
     OrderMisfortunes,
 )
 from tests.simulation.order_world import OrderWorld
@@ -55,6 +57,8 @@ LIKELY = {
     REMADE: 0.1,
     LOSSES: 0.15,
     DELETED: 0.1,
+    COORDINATORS: 0.2,
+    WISHES: 0.3,
 }
 """A seed chooses among them."""
 
@@ -62,6 +66,8 @@ FAULTS = tuple(LIKELY)
 _EVENTFUL = 12.0
 _CAUGHT_UP_IN = 200.0
 _SHOTS = 14
+_SINGLE = 8
+"""In each of so many histories all partitions of a topic have one order."""
 
 
 class OrderHistory:
@@ -75,8 +81,11 @@ class OrderHistory:
         self.fates = Fates(self.loop, self.chance)
         by_chance = {fault for fault in FAULTS if self.chance.random() < LIKELY[fault]}
         self.faults = by_chance if faults is None else set(faults)
+        if WISHES in self.faults:
+            self.faults -= {MAJORITY, DELETED}  # of few members a single one may be missed
         size = clusters or self.chance.choice((2, 3, 3, 3, 4, 5))
-        self.world = OrderWorld(self.chance, self.loop, self.fates, size, self.chance.choice((1, 1, 2)))
+        lanes, single = self.chance.choice((1, 1, 2)), seed % _SINGLE == 0
+        self.world = OrderWorld(self.chance, self.loop, self.fates, size, lanes, single=single)
         self.misfortunes = OrderMisfortunes(self.world)
         self.tail_bytes = self.chance.choice(TAIL_BYTES)
 

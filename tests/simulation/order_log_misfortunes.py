@@ -39,9 +39,9 @@ class OrderLogMisfortunes:
     def _delete_old_copies(self, name: str) -> None:
         """Retention of a T-global; the last cluster has all of it, and nothing goes that this one has not shown."""
         world, log = self._world, self._log(name)
-        key = Partition(log.topic, log.number)
+        key = world.key(log)
         shown, whole = (
-            world.brokers[each].log(Partition(f"{log.topic}-global", log.number)) for each in self._two(name)
+            world.brokers[each].log(Partition(f"{key.topic}-global", key.number)) for each in self._two(name)
         )
         truth, end = world.truths[key], world.watch.end(name, key)
         places = truth.places.get(shown, [])[: truth.ranks.get(whole, 0)] if shown and whole else []
@@ -71,7 +71,7 @@ class OrderLogMisfortunes:
         if log.entries:
             end = log.end
             log.truncate(self._chance.choice(log.entries[-6:]).base)
-            world.truths[Partition(log.topic, log.number)].truncated(Origin(name, log.number))
+            world.truths[world.key(log)].truncated(Origin(name, log.number))
             world.workloads[name].truncated(log)
             world.brokers[name].lead(log, self._chance.choice(NODES))
             world.fates.note("truncated:", name, log, "from", end, "to", log.end)

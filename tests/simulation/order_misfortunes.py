@@ -1,18 +1,34 @@
 """The faults of clusters with one order, by name, and their random injection: of processes, tunnels and homes."""
 
+import contextlib
 from collections.abc import Callable, Collection, Mapping
 
+from kio.schema.add_partitions_to_txn.v3 import AddPartitionsToTxnRequest
+from kio.schema.end_txn.v3 import EndTxnRequest
+from kio.schema.init_producer_id.v4 import InitProducerIdRequest
+
+from appliance.errors import ApplianceError
+from appliance.order.model.beats import Wish
+from appliance.order.pulse import wish
 from tests.simulation.brokers import NODES
 from tests.simulation.order_log_misfortunes import OrderLogMisfortunes
 from tests.simulation.order_world import OrderWorld
 
 KILLS, CUTS, REQUESTS, RIVALS, LEADERS = "kills", "cuts", "requests", "rivals", "leaders"
 MOVES, DUELS, USURPERS, DEATHS, TRAPS, LATE, AWAY = "moves", "duels", "usurpers", "deaths", "traps", "late", "away"
+COORDINATORS = "coordinators"
+
+WISHES = "wishes"
+"""Operators move the home as planned, and end and begin memberships; some come too late."""
 
 MAJORITY = "majority"
 """In the end one cluster is lost, and the others have to go on without it."""
 
 _TRAPPED = ("EndTxnRequest", "EndTxnRequest", "ProduceExchange", "AddPartitionsToTxnRequest", "InitProducerIdRequest")
+_COORDINATED = (None, AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest)
+"""The kinds of requests that a coordinator has written down when it is one no more; None: it was asked nothing."""
+
+_LAG = 0.3
 _LONG, _SHORT = 3.0, 0.3
 """Seconds within which something that was ended begins again, or within which one thing follows the other."""
 
@@ -37,6 +53,8 @@ class OrderMisfortunes:
             DEATHS: self._die_once_promised,
             TRAPS: self._trap,
             AWAY: self._leave,
+            COORDINATORS: self._move_coordinator,
+            WISHES: self._wish,
             **OrderLogMisfortunes(world).acts,
         }
 
@@ -85,6 +103,8 @@ class OrderMisfortunes:
         brokers = self._world.brokers[name]
         log = self._chance.choice(sorted(brokers.logs(), key=str))
         unnoticed = self._chance.random() < 0.5
+        self._world.fates.lag = _LAG
+        self._after(_LONG, self._world.fates.calm)
         brokers.lead(log, sum(NODES) - log.leader, unnoticed=unnoticed)
         if unnoticed:
             self._after(_LONG, setattr, log, "former", None)
@@ -166,3 +186,29 @@ class OrderMisfortunes:
         self._world.fates.note("away:", name, node)
         brokers.away.add(node)
         self._after(_LONG, brokers.away.discard, node)
+
+    def _move_coordinator(self, name: str) -> None:
+        """Another broker coordinates a lane's transactions."""
+        coordinator = self._world.brokers[name].coordinator
+        if coordinator.transactions:
+            lane, kind = self._chance.choice(sorted(coordinator.transactions)), self._chance.choice(_COORDINATED)
+            self._world.fates.note("another coordinator of", name, lane, kind.__name__ if kind else "at once")
+            if kind is None:
+                coordinator.move(lane)
+            else:
+                coordinator.move_at(lane, kind)
+
+    def _wish(self, name: str) -> None:
+        world, chance = self._world, self._chance
+        if chance.random() < 0.5:
+            wanted = Wish(str(world.loop.time()), name)
+        else:
+            others = chance.sample(self._others(name), chance.randint(1, len(world.names) - 1))
+            wanted = Wish(str(world.loop.time()), members=tuple(sorted({name, *others})))
+            self._after(_LONG, self._stand, chance.choice(world.names))
+        world.fates.note("wished:", wanted.target, *wanted.members)
+        world.loop.start(world.loop.world, self._send(chance.choice(world.names), wanted))
+
+    async def _send(self, name: str, wanted: Wish) -> None:
+        with contextlib.suppress(ApplianceError):  # the topic of beats may not be there, or its broker is away
+            await wish(self._world.view(name), wanted)

@@ -121,6 +121,8 @@ class OrderWatch:
             return before
         if before is not None and newer.epoch < before.epoch:
             raise Violation(f"D: lane {lane} of {cluster} promises {newer.epoch} after {before.epoch}")
+        if newer.epoch.home not in newer.members:
+            raise Violation(f"B: lane {lane} of {cluster} promises {newer.epoch}, which is none of {newer.members}")
         self.promises[cluster, lane] = newer
         return newer
 

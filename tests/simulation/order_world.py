@@ -84,11 +84,22 @@ class Beside:
 class OrderWorld:
     """The clusters, of which the first is the first home."""
 
-    def __init__(self, chance: random.Random, loop: SimulatedLoop, fates: Fates, clusters: int, lanes: int = 1) -> None:
+    def __init__(
+        self,
+        chance: random.Random,
+        loop: SimulatedLoop,
+        fates: Fates,
+        clusters: int,
+        lanes: int = 1,
+        *,
+        single: bool = False,
+    ) -> None:
         self.chance, self.loop, self.fates = chance, loop, fates
         self.names: Sequence[str] = NAMES[:clusters]
         naming = order_naming("orders|payments")
-        self.order = Order(tuple(self.names), self.names[0], naming, lanes, discovery_seconds=0.5, commit_bytes=2000)
+        self.order = Order(
+            tuple(self.names), self.names[0], naming, lanes, single, discovery_seconds=0.5, commit_bytes=2000
+        )
         self.cuts: set[tuple[str, str]] = set()
         self.commits = 0
         self.brokers = {
@@ -149,9 +160,13 @@ class OrderWorld:
         """The topics that have one order."""
         return sorted({topic for topic, _ in self.truths})
 
+    def key(self, log: Log) -> Partition:
+        """The partition whose order has the records of a partition of T."""
+        return Partition(log.topic, 0 if self.order.single else log.number)
+
     def _watch_origins(self, cluster: str, topic: Topic) -> None:
         for log in topic.logs:
-            key = Partition(topic.name, log.number)
+            key = self.key(log)
             logs = self.truths.setdefault(key, OrderTruth(str(key))).origins.setdefault(Origin(cluster, log.number), [])
             if not logs or logs[-1] is not log:
                 logs.append(log)
@@ -211,7 +226,7 @@ class OrderWorld:
 
     def _any_mark(self, log: Log) -> bytes | None:
         """The newest record of some cluster's hidden log, which is a mark."""
-        hidden = self.chance.choice([*self.brokers.values()]).log(hidden_log(Partition(log.topic, log.number)))
+        hidden = self.chance.choice([*self.brokers.values()]).log(hidden_log(self.key(log)))
         newest = next((entry for entry in reversed(hidden.entries if hidden else []) if not entry.marker), None)
         return contents(newest)[-1][1] if newest is not None else None
 
@@ -250,7 +265,7 @@ class OrderWorld:
         self._check(lambda: self.watch.committed(name, transaction))
 
     def _changed(self, name: str, log: Log) -> None:
-        own, origin = self.truths.get(Partition(log.topic, log.number)), Origin(name, log.number)
+        own, origin = self.truths.get(self.key(log)), Origin(name, log.number)
         if own is not None and log is own.origins.get(origin, [None])[-1]:
             own.learn(origin)
         ordered = self.truths.get(Partition(log.topic.removesuffix("-global"), log.number))
