@@ -9,6 +9,7 @@ Comes in: the records of T of all clusters. Goes out, in the own cluster alone: 
 - ``arrivals``: the records of the origins, as they arrive at home.
 - ``hidden_log``: hidden logs, read in whole transactions.
 - ``lane``: the only writer of a cluster: T-global, hidden log and positions in one transaction.
+- ``learning``: what a partition learns from the T-globals of others, and from whom next.
 - ``partition``: one partition of T: take, show and follow.
 - ``catch_up``: what is visible in another cluster's T-global.
 - ``ballot``: the part of a lane in elections: beats, wishes, promises.

@@ -18,9 +18,10 @@ from appliance.link.model.naming import Naming
 from appliance.link.model.offset_map import Segment, run_at
 from appliance.link.model.order import UNKNOWN_DIGEST, OrderRecord, Origin, Place, Run, Vector, merged
 from appliance.link.model.position import Position
+from appliance.order.learning import Learned
 from appliance.order.model.changes import Shown, places_of
 from appliance.order.model.rebuilding import Beginning, beginning
-from appliance.order.partition import Learned, diverged
+from appliance.order.partition import diverged
 from appliance.order.peers import Peer
 
 

@@ -8,16 +8,14 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from appliance.clock import loop_seconds, now_ms
+from appliance.clock import loop_seconds
 from appliance.engine.problem_log import ProblemLog
 from appliance.engine.read.source_reader import SourceReader
 from appliance.errors import ApplianceError, PartitionStopped, RanksDeleted
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.outgoing import UNLIMITED
-from appliance.link.model.checkpoint import Gap
 from appliance.link.model.order import (
     NO_EPOCH,
-    Digest,
     Epoch,
     HiddenLog,
     OrderRecord,
@@ -30,34 +28,22 @@ from appliance.link.model.replicas import Replica
 from appliance.order.arrivals import Arrivals
 from appliance.order.hidden_log import HiddenReading, HiddenTransaction
 from appliance.order.lane import OrderLane
+from appliance.order.learning import Learning
 from appliance.order.model.changes import Change, Shown, Taken, places_of, show
 from appliance.order.model.elections import Facts, acknowledged, best, is_elected, voters
 from appliance.order.model.gate import Gate
-from appliance.order.model.rebuilding import AFTER_A_GAP, REBUILD, REBUILDING, Beginning
+from appliance.order.model.rebuilding import AFTER_A_GAP, REBUILD, REBUILDING
 from appliance.order.peers import Peer
 
 WINDOW = 64 * 1024 * 1024
 """Bytes that a hidden log may be ahead of what is shown at home."""
 
 
-@dataclass(frozen=True, slots=True)
-class Learned:
-    """Records of another cluster's T-global, from rank ``start`` on; that cluster had promised ``epoch`` then.
-
-    ``digest`` is the one after them, if they are all that it has shown.
-    """
-
-    start: int
-    epoch: Epoch
-    shown: tuple[Shown, ...]
-    digest: Digest | None
-
-
 @dataclass(eq=False)
 class OrderedPartition:
     """A partition of T, as the lane of the cluster ``own`` writes it; ``replicas`` are its origins.
 
-    ``failure`` is the reason that its logs must not be written. ``learned`` is what a catch-up has brought.
+    ``failure`` is the reason that its logs must not be written.
     """
 
     key: Partition
@@ -77,20 +63,15 @@ class OrderedPartition:
     """The hidden log of each cluster that has one, as what is read."""
     limit: int = UNLIMITED
     failure: ApplianceError | None = None
-    learned: Learned | None = None
-    avoided: set[str] = field(default_factory=set)
-    """The clusters from which a catch-up has brought nothing."""
-    begins: dict[str, Beginning] = field(default_factory=dict)
-    """The first records that clusters have whose T-globals have deleted what is lacking here."""
-    skips: bool = False
-    """By the operator's word it goes on at the first records that another cluster has."""
     pauses: bool = False
     """True while the home takes nothing: it yields to another one."""
     gate: Gate = field(init=False, default_factory=Gate)
+    learning: Learning = field(init=False)
     arrivals: Arrivals = field(init=False)
     hidden: HiddenReading = field(init=False)
 
     def __post_init__(self) -> None:
+        self.learning = Learning(self.key, self.peers)
         self.arrivals = Arrivals(self.key, self.readers, self.problems, self.wake, self.records_gaps)
         self.hidden = HiddenReading(self.readers, self.wake, self.commit_bytes, self.own, self.problems)
 
@@ -98,7 +79,7 @@ class OrderedPartition:
         """Read nothing until the lane has started again."""
         self.arrivals.restart()
         self.hidden.stop()
-        self.learned = None
+        self.learning.learned = None
         self.gate.restart()
 
     @property
@@ -114,16 +95,17 @@ class OrderedPartition:
 
     def next_change(self) -> Change | None:
         """The lane's next change here; None if there is nothing to write."""
-        promise = self.lane.promise
-        if promise is not None and isinstance(self.failure, RanksDeleted) and self._first_left(promise) is None:
+        promise, learning = self.lane.promise, self.learning
+        first = learning.first_left(promise, self.record) if promise is not None else None
+        if isinstance(self.failure, RanksDeleted) and first is None:
             self._go_on()  # it may become home without those who had more
         reason = str(self.failure or "") or (REBUILDING if self._is_behind else "")
         if reason != self.record.stopped:
             return Change(self.key, replace(self.record, stopped=reason))
         if promise is None or self.failure is not None:
             return None
-        if self.skips and (first := self._first_left(promise)) is not None:
-            return self._go_on_at(first)
+        if learning.skips and first is not None:
+            return learning.go_on_at(first, self.record, self.lane.checkpoint.positions)
         try:
             if promise.epoch.home != self.own:
                 self.arrivals.restart()  # it may be home much later, when nothing is left to resume
@@ -131,7 +113,7 @@ class OrderedPartition:
             if self.record.accepted == promise.epoch:
                 return self._take_and_show(promise)
             self.arrivals.stop()
-            return self._learn(promise) or self._open(promise)
+            return learning.change(promise, self.record) or self._open(promise)
         except PartitionStopped as error:
             self.stop(error)
             return None
@@ -144,7 +126,7 @@ class OrderedPartition:
     def skip(self) -> None:
         """Go on at the first records that another cluster has, by the operator's word."""
         if isinstance(self.failure, RanksDeleted):
-            self.skips = True
+            self.learning.skips = True
             self._go_on()
 
     def _go_on(self) -> None:
@@ -160,66 +142,19 @@ class OrderedPartition:
     def source_to_learn_from(self) -> Peer | None:
         """Another cluster whose T-global has more, if nothing else brings it."""
         promise, record = self.lane.promise, self.record
-        if promise is None or self.failure is not None or self.learned is not None:
+        if promise is None or self.failure is not None or self.learning.learned is not None:
             return None
         home = self.peers.get(promise.epoch.home)
         if home is None and record.accepted == promise.epoch:
             return None
         if home is not None and self.hidden.is_read and home.failure is None and not self.hidden.lacks:
             return None
-        ahead = self._ahead(promise, record)
-        if (first := self._first_left(promise)) is not None:
-            if not self.skips:
-                text = f"{self.key}: ranks {record.rank} to {first.rank - 1} are deleted in all other clusters"
-                self.stop(RanksDeleted(f"{text}: {AFTER_A_GAP}"))
-            return None
-        if self.avoided.issuperset(peer.id for peer in ahead):
-            self.avoided.clear()
-        others = [peer for peer in ahead if peer.id not in self.avoided]
-        return max(others, key=lambda peer: peer.record(self.key).rank, default=None)
-
-    def _first_left(self, promise: Promise) -> Beginning | None:
-        """The first records that other clusters have, if nobody has what comes next here."""
-        ahead, known = self._ahead(promise, self.record), all(peer.log.is_known for peer in self.peers.values())
-        self.begins = {name: each for name, each in self.begins.items() if each.rank > self.record.rank}
-        asked = known and not any(peer.failure for peer in self.peers.values())
-        if not ahead or not asked or not self.begins.keys() >= {peer.id for peer in ahead}:
-            return None
-        return min(self.begins.values(), key=lambda each: each.rank)
-
-    def _go_on_at(self, first: Beginning) -> Change:
-        """Go on after records that nobody has any more, which the gap ledger tells."""
-        before = self.lane.checkpoint.positions
-        gaps = []
-        for origin, place in first.places.items():
-            source = origin.of(self.key.topic)
-            next_offset = before[source].next_offset if source in before else 0
-            if place.next_offset > next_offset:
-                ends = next_offset, place.next_offset
-                gaps.append(Gap(source, place.topic_id, *ends, "deleted in all T-globals", now_ms()))
-        record = replace(self.record, rank=first.rank, digest=first.digest)
-        return Change(self.key, record, gaps=gaps, begins=first.places)
-
-    def _ahead(self, promise: Promise, record: OrderRecord) -> list[Peer]:
-        """The clusters that can be read now and show more, of which all is in the order for ever."""
-        return [
-            peer
-            for peer in self.peers.values()
-            if peer.failure is None and peer.record(self.key).rank > record.rank and peer.checkpoint.promise is not None
-            if peer.checkpoint.promise.epoch <= promise.epoch and peer.record(self.key).is_final(promise.epoch)
-        ]
-
-    def _learn(self, promise: Promise) -> Change | None:
-        """Show what a catch-up has brought: it is visible elsewhere, and so it is final."""
-        learned, self.learned = self.learned, None
-        record = self.record
-        if learned is None or learned.start != record.rank or learned.epoch > promise.epoch:
-            return None
-        for each in learned.shown:
-            record = show(record, each)
-        if learned.digest is not None:
-            record, self.skips = replace(record, digest=learned.digest), False
-        return Change(self.key, record, learned.shown)
+        if (first := self.learning.first_left(promise, record)) is None:
+            return self.learning.source(promise, record)
+        if not self.learning.skips:
+            text = f"{self.key}: ranks {record.rank} to {first.rank - 1} are deleted in all other clusters"
+            self.stop(RanksDeleted(f"{text}: {AFTER_A_GAP}"))
+        return None
 
     def _open(self, promise: Promise) -> Change | None:
         """Open the epoch, once enough clusters have promised it: take over what the best of them has accepted."""
@@ -233,7 +168,7 @@ class OrderedPartition:
         if record.rank > opened:
             raise PartitionStopped(diverged(self.key, record.rank, opened))
         hidden, tail = theirs.hidden_tail(winner), list[HiddenTransaction]()
-        visible = [peer for peer in self._ahead(promise, record) if peer.id not in self.avoided]
+        visible = [each for each in self.learning.ahead(promise, record) if each.id not in self.learning.avoided]
         if record.rank < opened and (hidden is None or visible):
             return None  # the catch-up brings it
         if hidden is not None and opened > record.rank:
@@ -316,7 +251,7 @@ class OrderedPartition:
             or (record.accepted != promise.epoch and record.rank < hidden.first_rank)
         ):
             self.hidden.stop()
-            return self._learn(promise)
+            return self.learning.change(promise, record)
         has_accepted = record.accepted == promise.epoch
         start = record.following if has_accepted else hidden.first
         self.hidden.read(self.hidden_logs.get(home.id), promise.epoch, start)
@@ -330,7 +265,7 @@ class OrderedPartition:
             following = replace(record, accepted=promise.epoch, following=each.next_offset, alone=NO_EPOCH, owes=owes)
             record = show(following, shown[-1])
             size += each.bytes
-        return Change(self.key, record, shown) if shown else self._learn(promise)
+        return Change(self.key, record, shown) if shown else self.learning.change(promise, record)
 
     def _shown(self, each: HiddenTransaction, rank: int, digest: object) -> Shown:
         """The records of a transaction from a rank on; ``digest`` is that of the order before, unless it is known."""

@@ -18,10 +18,11 @@ from appliance.link.model.stops import SETTINGS
 from appliance.order.ballot import Ballot
 from appliance.order.catch_up import catch_up
 from appliance.order.lane import OrderLane
+from appliance.order.learning import Learned
 from appliance.order.model.changes import Change
 from appliance.order.model.elections import accepted, is_accepted_everywhere
 from appliance.order.model.rebuilding import Beginning
-from appliance.order.partition import Learned, OrderedPartition
+from appliance.order.partition import OrderedPartition
 from appliance.order.peers import Peer
 
 _TICK, _IDLE_MARK = 0.5, 2.0
@@ -251,15 +252,11 @@ class OrderRunner:
     async def _lesson(
         self, partition: OrderedPartition, peer: str, work: Awaitable[Learned | Beginning | None]
     ) -> None:
-        partition.avoided.add(peer)
+        partition.learning.avoided.add(peer)
         try:
-            match await work:
-                case Learned() as learned:
-                    partition.learned = learned
-                    partition.avoided.clear()
-                case Beginning() as begins:
-                    partition.begins[peer] = begins
-                    await asyncio.sleep(_RETRY)
+            partition.learning.note(peer, brought := await work)
+            if isinstance(brought, Beginning):
+                await asyncio.sleep(_RETRY)
             self.problems.over(f"{partition.key} catch-up")
         except PartitionStopped as error:
             partition.stop(error)

@@ -19,6 +19,7 @@ from appliance.order import hidden_log, partition
 from appliance.order.ballot import Ballot
 from appliance.order.hidden_log import HiddenBuffer
 from appliance.order.lane import OrderLane
+from appliance.order.learning import Learning
 from appliance.order.model import elections
 from appliance.order.model.changes import Change, Taken, places_of
 from appliance.order.model.elections import Facts
@@ -182,7 +183,7 @@ def catch_up_without_its_promise(patch: pytest.MonkeyPatch) -> None:
     promised = Ballot.newer_promise
 
     def source(self: OrderedPartition) -> Peer | None:
-        if self.failure is not None or self.learned is not None or self.lane.promise is None:
+        if self.failure is not None or self.learning.learned is not None or self.lane.promise is None:
             return None
         ahead = [
             peer
@@ -195,17 +196,17 @@ def catch_up_without_its_promise(patch: pytest.MonkeyPatch) -> None:
         newer = promised(self, now)
         if newer is None or newer.epoch.home == self.own or self.lane.promise is None:
             return newer
-        learns = any(each.learned or each.source_to_learn_from() for each in self.partitions.values())
+        learns = any(each.learning.learned or each.source_to_learn_from() for each in self.partitions.values())
         return None if learns else newer
 
-    def learn(self: OrderedPartition, promise: Promise) -> Change | None:
+    def change(self: Learning, promise: Promise, record: OrderRecord) -> Change | None:
         if self.learned is not None:
             self.learned = replace(self.learned, epoch=NO_EPOCH)
-        return show(self, promise)
+        return show(self, promise, record)
 
-    show = OrderedPartition._learn
+    show = Learning.change
     patch.setattr(OrderedPartition, "source_to_learn_from", source)
-    patch.setattr(OrderedPartition, "_learn", learn)
+    patch.setattr(Learning, "change", change)
     patch.setattr(Ballot, "newer_promise", later)
 
 
