@@ -173,3 +173,15 @@ def test_case_1370_a_move_without_enough_votes_is_refused_with_the_clusters_that
         operator(order, "grape").run("order", "move", "--to", "grape")
     words = ("move", "--to", "grape", "--lost", "lemon,melon", "--dry-run")
     assert operator(order, "grape").run("order", *words) == 0
+
+
+def test_case_1378_a_move_to_a_cluster_whose_way_is_just_coming_back_is_not_refused(calm: Clusters) -> None:
+    # bin/demo --global: "orange does not answer", four seconds after its VM was started again.
+    order = calm(3)
+    order.start()
+    order.produce(20)
+    order.settle()
+    order.world.cut("grape", "lemon")
+    order.loop.at(order.loop.time() + 5, order.loop.world, order.world.mend)
+    assert operator(order, "grape").run("order", "move", "--to", "lemon") == 0
+    order.until(lambda: order.homes() == {"lemon"}, 5)

@@ -25,8 +25,9 @@ from appliance.settings.env_file import read_order
 from appliance.settings.order_values import OrderSettings
 from appliance.settings.role import Role
 
-_LOOK, _BRIEFLY = 0.25, 3.0
-"""Pause between two looks, and time in which a cluster has to answer that may not matter, in seconds."""
+_LOOK, _BRIEFLY, _INSISTS = 0.25, 3.0, 10.0
+"""Pause between two looks, the time in which a cluster has to answer that may not matter, and the time for which one
+that does is asked again, in seconds."""
 
 
 async def _change(
@@ -38,9 +39,7 @@ async def _change(
     """Leave the wish in the own cluster, and wait until it is met."""
     async with OrderHandle.open(settings) as order:
         request = await _located(order, ask(parsed), settings.cluster)
-        before = await order.view(_BRIEFLY)
-        if before.unknown and refusal(request, before):  # one that is late may matter
-            before = await order.view()
+        before = await _before(order, request)
         if reason := refusal(request, before):
             raise ApplianceError(f"{reason}; nothing was changed")
         if parsed.dry_run:
@@ -60,6 +59,15 @@ async def _change(
             homes = ", ".join(sorted({str(each.epoch) for each in view.lanes if each.epoch}))
             say(f"done after {loop_seconds() - began:.1f} s: epoch {homes}")
     return 0
+
+
+async def _before(order: OrderHandle, request: Request) -> OrderView:
+    """The view with all that the request needs, or without it for a while: a way may just be coming back."""
+    until, view = loop_seconds() + _INSISTS, await order.view(_BRIEFLY)
+    while view.unknown and refusal(request, view) and loop_seconds() < until:
+        await asyncio.sleep(_LOOK)
+        view = await order.view()
+    return view
 
 
 async def _met(order: OrderHandle, request: Request, before: OrderView, patience: float) -> OrderView | None:
