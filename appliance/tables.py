@@ -1,6 +1,8 @@
 """Tables and coloured lines at a terminal: the one place that uses rich, whose markup no text is taken for."""
 
+import io
 from collections.abc import Container, Iterable, Sequence
+from html import escape
 from typing import IO, Any
 
 from rich.console import Console, Group, RenderableType
@@ -9,10 +11,17 @@ from rich.text import Text
 
 from appliance.output import printable
 
-__all__ = ["Group", "RenderableType", "Table", "Text", "cell", "show", "table", "terminal"]
+__all__ = ["Group", "RenderableType", "Table", "Text", "cell", "html", "show", "table", "terminal"]
 
+_PAGE_WIDTH = 140
 _WIDTH = 1000
 """Columns where there is no terminal: wide enough that no line is broken."""
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="3"><title>TITLE</title></head>
+<body style="margin: 1em; color: {foreground}; background: {background}"><pre>{code}</pre></body></html>
+"""
 
 
 def cell(*lines: str, style: str = "") -> Text:
@@ -50,3 +59,10 @@ def show(*parts: RenderableType, width: int = _WIDTH) -> None:
     console = terminal(width)
     for part in parts:
         console.print(part, soft_wrap=isinstance(part, Text))
+
+
+def html(title: str, *parts: RenderableType) -> str:
+    """A page of HTML with these tables and lines, which loads itself anew every three seconds."""
+    console = Console(record=True, file=io.StringIO(), width=_PAGE_WIDTH)
+    console.print(*parts, sep="\n")
+    return console.export_html(code_format=_PAGE.replace("TITLE", escape(title)), inline_styles=True)

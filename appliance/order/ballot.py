@@ -22,9 +22,13 @@ YIELD_SECONDS = 5.0
 
 
 class Candidacy(NamedTuple):
-    """It is to become home of a new epoch with these members; the operator has declared some clusters lost."""
+    """It is to become home of a new epoch with these members; the operator has declared some clusters lost.
+
+    ``cause`` tells people why.
+    """
 
     members: Members
+    cause: str
     lost: Members = ()
 
 
@@ -83,7 +87,7 @@ class Ballot:
             and promise.epoch == beat.epoch
             and cluster == beat.epoch.home
         ):
-            self._candidacy = Candidacy(promise.members)
+            self._candidacy = Candidacy(promise.members, f"{cluster} has handed over")
             self.wake.set()
 
     def meet(self, wish: Wish) -> None:
@@ -101,9 +105,11 @@ class Ballot:
         elif wish.alone:
             self._goes_alone = is_home
         elif wish.members:
-            self._candidacy = Candidacy(wish.members) if is_home else self._candidacy
+            candidacy = Candidacy(wish.members, "an operator has changed the members")
+            self._candidacy = candidacy if is_home else self._candidacy
         elif not wish.waits:
-            self._candidacy = Candidacy(promise.members, wish.lost) if wish.target == self.own else self._candidacy
+            candidacy = Candidacy(promise.members, "an operator's word", wish.lost)
+            self._candidacy = candidacy if wish.target == self.own else self._candidacy
         elif is_home and wish.target != self.own and wish.target in promise.members:
             self._yielding = Yielding(wish.target, loop_seconds() + YIELD_SECONDS)
         self.wake.set()
@@ -132,15 +138,15 @@ class Ballot:
             known = [name for name, each in self.peers.items() if each.log.is_known]
             if newest is not None or self.first is None or not may_be_first(self.own, known, self.first):
                 return None
-            return first_promise(Epoch(1, self.own), self.first, now_ms())
+            return first_promise(Epoch(1, self.own), self.first, now_ms(), "GLOBAL_HOME names the first home")
         if self._candidacy is None and self.watch.stands(own, now, random.random()):
-            self._candidacy = Candidacy(own.members)
+            self._candidacy = Candidacy(own.members, f"{own.epoch.home} was silent")
         if self._candidacy is None:
             return None
-        (members, lost), self._candidacy = self._candidacy, None
+        (members, cause, lost), self._candidacy = self._candidacy, None
         if self.own not in members:  # enough promises of these would not meet whoever shows its records
             return None
-        wanted = first_promise(next_epoch(self.own, [own.epoch]), members, now_ms())
+        wanted = first_promise(next_epoch(self.own, [own.epoch]), members, now_ms(), cause)
         return promise(own, replace(wanted, lost=lost), now_ms())
 
     def promised(self, epoch: Epoch, now: float) -> None:

@@ -74,6 +74,13 @@ class Calm:
         ]
         return {runner.lane.promise.epoch.home for runner in runners if runner.lane.promise is not None}
 
+    def causes(self) -> set[str]:
+        """The reasons of the newest epochs, as the processes that run have promised them."""
+        runners = [
+            each for beside in self.world.beside.values() if beside.life.alive for each in beside.process.runners
+        ]
+        return {runner.lane.promise.cause for runner in runners if runner.lane.promise is not None}
+
     def until(self, reached: Callable[[], bool], seconds: float) -> float:
         """Go on until this is so; how long it took. It must be so within these seconds."""
         began = self.loop.time()

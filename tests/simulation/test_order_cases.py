@@ -36,6 +36,7 @@ def test_a_home_that_is_lost_is_replaced_within_15_seconds_and_changes_nothing_w
     before = order.shown("grape")
     order.commit(5, "grape", "lemon")
     took = order.until(lambda: order.shown("grape") > before and order.homes() in ({"grape"}, {"lemon"}), 15)
+    assert order.causes() == {"orange was silent"}
     assert took > 5
     (home,) = order.homes()
     order.world.start("orange")
@@ -64,7 +65,9 @@ def test_the_home_moves_by_an_operators_wish_and_nobody_waits_for_five_seconds(c
     order.start()
     order.produce(30)
     order.wish(Wish("1", "lemon"))
+    assert order.causes() == {"GLOBAL_HOME names the first home"}
     assert order.until(lambda: order.homes() == {"lemon"}, 5) < 2
+    assert order.causes() == {"orange has handed over"}
     before = order.shown("grape")
     order.commit(5, "grape")
     assert order.until(lambda: order.shown("grape") > before, 5) < 3

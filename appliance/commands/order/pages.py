@@ -14,7 +14,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from appliance.clock import loop_seconds, now_ms
 from appliance.order.handle import OrderHandle
 from appliance.order.model.metrics import OrderCollector, exposition
-from appliance.order.model.shown import document
+from appliance.order.model.shown import document, page
 from appliance.order.model.view import OrderView
 from appliance.order.process import OrderProcess
 from appliance.runtime.background import in_background
@@ -65,8 +65,10 @@ class OrderPages:
             silent = {runner.lane.index: runner.ballot.watch.suspects(now) for runner in runners}
             collector = OrderCollector(self.view, silent, fresh=view is not None)
             return Page(200, CONTENT_TYPE_PLAIN_0_0_4, exposition(collector))
-        if path not in ("/health", "/status"):
-            return Page(404, TEXT, b"there is /health, /metrics, /status\n")
+        if path not in ("/", "/health", "/status"):
+            return Page(404, TEXT, b"there is /, /health, /metrics, /status\n")
+        if path == "/":
+            return Page(200, "text/html; charset=utf-8", page(view or self.view, fresh=view is not None).encode())
         if view is None:
             return json_page({"state": "unknown", "at": None, "problems": ["no new look at the clusters"]}, 503)
         told = document(view)

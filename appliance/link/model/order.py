@@ -36,7 +36,8 @@ class Promise:
     """A cluster accepts nothing of epochs before this one, in a lane; ``since`` in milliseconds.
 
     ``named`` are the memberships of what it has accepted, and of each epoch that it has promised since: a new home
-    needs enough promises of each. ``lost`` are the clusters that the operator has declared lost.
+    needs enough promises of each. ``lost`` are the clusters that the operator has declared lost. ``cause`` tells people
+    why the epoch began.
     """
 
     epoch: Epoch
@@ -44,6 +45,7 @@ class Promise:
     named: tuple[Members, ...]
     since: int
     lost: Members = ()
+    cause: str = ""
 
 
 class Origin(NamedTuple):

@@ -45,6 +45,7 @@ def encode_promise(lane: int, promise: Promise, now: int) -> Record:
         "named": promise.named,
         "since": promise.since,
         "lost": promise.lost,
+        "cause": promise.cause,
     }
     return _record({"promise": lane}, value, now)
 
@@ -106,7 +107,8 @@ def promise_of(value: Mapping[str, Any]) -> Promise:
     """The promise in a record's value; as all functions below only within ``reading``."""
     named = tuple(map(_members_of, value["named"]))
     lost = _members_of(value["lost"])
-    return Promise(epoch_of(value["epoch"]), _members_of(value["members"]), named, whole(value["since"]), lost)
+    members, cause = _members_of(value["members"]), text(value.get("cause", ""))
+    return Promise(epoch_of(value["epoch"]), members, named, whole(value["since"]), lost, cause)
 
 
 def order_of(key: Any, value: Mapping[str, Any]) -> tuple[Partition, OrderRecord]:

@@ -67,7 +67,7 @@ def _lane(lane: int, read: Mapping[str, ClusterFacts]) -> LaneView:
     promises = {name: promise for name, promise in given.items() if promise is not None}
     newest = max(promises.values(), key=lambda each: each.epoch, default=None)
     if newest is None:
-        return LaneView(lane, None, None, (), (), (), None)
+        return LaneView(lane, None, None, (), (), (), None, None)
     own, lanes = promises.get(newest.epoch.home), Layout(max(len(each.promises) for each in read.values()))
     orders = [record for each in read.values() for key, record in each.orders.items() if lanes.lane_of(*key) == lane]
     epochs = {record.accepted for record in orders} | {record.hidden.epoch for record in orders if record.hidden}
@@ -78,6 +78,7 @@ def _lane(lane: int, read: Mapping[str, ClusterFacts]) -> LaneView:
         newest.members,
         tuple(name for name, each in promises.items() if each.epoch == newest.epoch),
         newest.lost,
+        newest.cause or None,
         max((each for each in epochs if each.number and each < newest.epoch), default=None),
     )
 

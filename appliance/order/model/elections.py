@@ -31,9 +31,9 @@ def next_epoch(home: str, seen: Iterable[Epoch]) -> Epoch:
     return Epoch(max((epoch.number for epoch in seen), default=0) + 1, home)
 
 
-def first_promise(epoch: Epoch, members: Members, now: int) -> Promise:
+def first_promise(epoch: Epoch, members: Members, now: int, cause: str) -> Promise:
     """The promise of a cluster that has not promised anything yet."""
-    return Promise(epoch, members, (members,), now)
+    return Promise(epoch, members, (members,), now, cause=cause)
 
 
 def _votes(members: Members) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 from appliance.link.model.naming import ORDER
 from appliance.link.model.order import Epoch
 from appliance.order.model.view import ClusterView, LaneView, OrderView, PartitionView, PartView
-from appliance.tables import Group, RenderableType, Table, cell, table
+from appliance.tables import Group, RenderableType, Table, cell, html, table
 from appliance.timestamps import utc
 
 _UNKNOWN = "unknown"
@@ -40,6 +40,12 @@ def rendered(view: OrderView) -> Group:
     return Group(*_parts(view))
 
 
+def page(view: OrderView | None, *, fresh: bool) -> str:
+    """The same text as a page of HTML, which says if it is not ``fresh``."""
+    old = [] if fresh else [cell("no new look at the clusters", style="bold red")]
+    return html(ORDER, *old, *(_parts(view) if view else ()))
+
+
 def _parts(view: OrderView) -> Iterator[RenderableType]:
     yield cell(f"{ORDER}: {view.state} at {utc(view.at / 1000)}", style="bold" if view.state.well else "bold red")
     yield from map(cell, _homes(view))
@@ -66,8 +72,10 @@ def _homes(view: OrderView) -> Iterator[str]:
         times = [each.since for each in lanes]
         since = _UNKNOWN if None in times else utc(max(time for time in times if time is not None) / 1000)
         before = f", after epoch {first.before}" if first.before else ""
-        lost = f", by the operator's word that {', '.join(first.lost)} is lost" if first.lost else ""
-        yield f"{which}: home is {epoch.home}, epoch {epoch} since {since}{before}{lost}, of {', '.join(first.members)}"
+        cause = f"; {first.cause}" if first.cause else ""
+        lost = f" that {', '.join(first.lost)} is lost" if first.lost else ""
+        members = ", ".join(first.members)
+        yield f"{which}: home is {epoch.home}, epoch {epoch} since {since}{before}, of {members}{cause}{lost}"
 
 
 def _epoch(lane: LaneView) -> Epoch | None:

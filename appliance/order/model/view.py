@@ -49,7 +49,8 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True)
 class LaneView:
-    """A lane: its newest epoch, promised by ``promised``; ``since`` is the time of its home's own promise.
+    """A lane: its newest epoch, promised by ``promised``; ``since`` is the time of its home's own promise, and
+    ``cause`` why it began.
 
     ``before`` is the newest older epoch that a cluster which was read has accepted, or was home of.
     """
@@ -60,6 +61,7 @@ class LaneView:
     members: Members
     promised: Members
     lost: Members
+    cause: str | None
     before: Epoch | None
 
 

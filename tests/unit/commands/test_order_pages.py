@@ -35,6 +35,15 @@ async def test_nothing_is_said_of_an_order_that_was_not_looked_at_lately(made: O
     assert (page.status, json.loads(page.body)["state"]) == (503, "unknown")
 
 
+async def test_a_page_for_a_browser_says_what_the_status_does() -> None:
+    page = await pages(order_view()).page("/")
+    assert (page.status, page.content_type) == (200, "text/html; charset=utf-8")
+    text = page.body.decode()
+    assert all(word in text for word in ("home is orange", "grape", "lemon", "lacks"))
+    assert "no new look" not in text
+    assert "no new look" in (await pages(order_view(), age=31_000).page("/")).body.decode()
+
+
 async def test_an_old_look_has_no_metrics_but_its_time() -> None:
     assert b"kafka_order_records" in (await pages(order_view()).page("/metrics")).body
     old = (await pages(order_view(), age=31_000).page("/metrics")).body
