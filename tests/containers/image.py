@@ -19,8 +19,8 @@ _DESCRIPTORS = 65536
 
 def adapt(link: Link) -> None:
     """Write docker-compose.override.yml for this environment: no network, and fewer file descriptors."""
-    source = {"tunnel": _limits()}
-    destination = {"gateway": _BUILD | _limits(), "replicator": _BUILD, "control-center": _BUILD}
+    source = {"tunnel": limits()}
+    destination = {"gateway": _BUILD | limits(), "replicator": _BUILD, "control-center": _BUILD}
     for side, services in ((link.source, source), (link.destination, destination)):
         override = yaml.safe_dump({"services": {name: more for name, more in services.items() if more}})
         (link.folder(side) / "docker-compose.override.yml").write_text(override)
@@ -49,7 +49,7 @@ def _put(original: Path, path: Path) -> None:
         shutil.copyfile(original, path)
 
 
-def _limits() -> dict[str, dict[str, int]]:
+def limits() -> dict[str, dict[str, int]]:
     """The limit of open files: a machine that is itself a container may have a lower one, and cannot raise it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return {"ulimits": {"nofile": hard}} if hard < _DESCRIPTORS else {}
