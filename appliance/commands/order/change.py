@@ -81,10 +81,10 @@ async def _met(order: OrderHandle, request: Request, before: OrderView, patience
 
 async def _located(order: OrderHandle, request: Request, own: str) -> Request:
     """The request with the offsets at which origins begin, where it says no other, or for the cluster ``own``."""
+    if request.verb == "gap":
+        return replace(request, target=own)
     if request.verb != "resume":
         return request
-    if not request.origins:
-        return replace(request, target=own)
     located = []
     for cluster, topic, number, offset in request.origins:
         if cluster not in order.clusters:
@@ -131,7 +131,7 @@ def _resumed(parsed: argparse.Namespace) -> Request:
     if parsed.gap is (None not in place) or (parsed.gap and any(each is not None for each in place)):
         raise ApplianceError("expected --origin, --topic-name, --partition and --from, or --gap alone")
     if parsed.gap:
-        return Request("resume")
+        return Request("gap")
     if parsed.start != "earliest" and not (parsed.start.isascii() and parsed.start.isdigit()):
         raise ApplianceError(f"--from {parsed.start}: expected an offset or earliest")
     offset = 0 if parsed.start == "earliest" else int(parsed.start)

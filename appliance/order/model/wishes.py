@@ -13,7 +13,7 @@ from appliance.order.model.view import LaneView, OrderView, OriginView
 class Request:
     """A wish of an operator: the ``verb`` of the command, and its clusters; ``origins`` are those to resume.
 
-    Without any, a ``resume`` is that of the ``target``, which lacks records that nobody has any more.
+    The verb of ``resume --gap`` is ``gap``.
     """
 
     verb: str
@@ -41,7 +41,7 @@ def refusal(request: Request, view: OrderView) -> str:
         return f"{request.target} is home: `appliance order move --to` another cluster first"
     if request.verb == "leave" and any(len(each.members) <= 2 for each in lanes):
         return "an order needs two clusters"
-    if request.verb == "resume" and not request.origins:
+    if request.verb == "gap":
         return "" if _gaps(request, view) else f"{request.target} lacks no records that nobody has any more"
     if request.verb == "resume" and (reason := _against_a_resume(request, view)):
         return reason
@@ -114,7 +114,9 @@ def wishes(request: Request, view: OrderView, name: str) -> Wish:
         case "leave":
             return Wish(name, members=tuple(each for each in members if each != request.target))
         case "resume":
-            return Wish(name, request.target, resumed=request.origins, gap=not request.origins)
+            return Wish(name, resumed=request.origins)
+        case "gap":
+            return Wish(name, request.target, gap=True)
     return Wish(name, alone=True)
 
 
@@ -134,11 +136,11 @@ def is_done(request: Request, before: OrderView, view: OrderView) -> bool:
         case "leave":
             return open_now and all(request.target not in each.members for each in lanes)
         case "resume":
-            if not request.origins:
-                return not _gaps(request, view)
             origins = _origins(view)
             places = [(origins.get((name, topic, number)), at) for name, topic, number, at in request.origins]
             return all(each and not each.stopped and (each.next_offset or 0) >= at for each, at in places)
+        case "gap":
+            return not _gaps(request, view)
     # One that says so since an older epoch shows nothing more in this one.
     return any(part.alone and part.alone == view.lanes[of.lane].epoch for of in view.partitions for part in of.parts)
 
@@ -153,10 +155,10 @@ def described(request: Request) -> str:
         case "leave":
             return f"end the membership of {request.target}"
         case "resume":
-            if not request.origins:
-                return f"have {request.target} go on after records that nobody has any more"
             places = (f"{topic}-{number} of {name} at offset {at}" for name, topic, number, at in request.origins)
             return f"go on with {', '.join(places)}"
+        case "gap":
+            return f"have {request.target} go on after records that nobody has any more"
     return "let the home show what no other cluster has"
 
 
@@ -169,7 +171,7 @@ def question(request: Request, view: OrderView) -> str:
         return f"{lost} is declared lost: what it alone has shown is ordered otherwise{aside}"
     if request.verb == "alone":
         return "the home shows what no other cluster has: if it is lost then, that is ordered otherwise"
-    if request.verb == "resume" and not request.origins:
+    if request.verb == "gap":
         reasons = "; ".join(reason.removesuffix(f": {AFTER_A_GAP}") for reason in _gaps(request, view))
         return f"{reasons}: the T-global of {request.target} will never have them"
     if request.verb == "resume":
