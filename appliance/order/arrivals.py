@@ -17,8 +17,8 @@ from appliance.link.model.order import Origin, Place, Run, Vector, merged
 from appliance.link.model.replicas import Replica
 from appliance.order.model.view import made_anew
 
-_MOVED_SECONDS = 1.0
-"""Seconds after which places are given without records: retention may delete the markers before them."""
+_PLACES_SECONDS = 1.0
+"""Interval at which places are given without records, in seconds: retention may delete the markers before them."""
 
 
 class WakingQueue(ReadyQueue):
@@ -49,8 +49,8 @@ class Arrivals:
     _queue: WakingQueue = field(init=False)
     _places: dict[Origin, Place] = field(init=False, default_factory=dict)
     """Places past what was taken that have no records before them."""
-    _moved_at: float = field(init=False, default=float("inf"))
-    """The time of the first of these, in seconds of the event loop."""
+    _given_at: float = field(init=False, default=float("-inf"))
+    """The time of the last places that were given, in seconds of the event loop."""
     _reading: dict[Origin, Replica] = field(init=False, default_factory=dict)
     _resumed: dict[Origin, Place] = field(init=False, default_factory=dict)
     _gaps: list[Gap] = field(init=False, default_factory=list)
@@ -70,16 +70,14 @@ class Arrivals:
             self.readers[replica.cluster].forget([replica])
         self._reading.clear()
         self._places.clear()
-        self._moved_at = float("inf")
 
     def take(
         self, vector: Vector, replicas: Collection[Replica], limit: int, size: int
     ) -> tuple[Sequence[Outgoing], tuple[Run, ...], Vector] | None:
         """About ``size`` bytes of what has arrived: the batches, their runs, and the places after them; or None.
 
-        Places that no records follow are given without any after a while.
-
-        The origins are read from the places of the ``vector`` on; batches get no larger than ``limit``.
+        Places alone are given if none were for a while. The origins are read from the places of the ``vector`` on;
+        batches get no larger than ``limit``.
         """
         self._read(vector, replicas, limit)
         chunks = self._queue.take(size)
@@ -88,13 +86,12 @@ class Arrivals:
             self.readers[chunk.replica.cluster].account(chunk)
             place = Place(chunk.replica.source_id, chunk.next_offset, chunk.leader_epoch)
             self._places[_origin(chunk.replica)] = place
-            self._moved_at = min(self._moved_at, loop_seconds())
         batches = [batch for chunk in chunks for batch in chunk.batches]
-        if not batches and not (self._places and loop_seconds() >= self._moved_at + _MOVED_SECONDS):
+        now = loop_seconds()
+        if not batches and (not self._places or now < self._given_at + _PLACES_SECONDS):
             return None
-        after = {**vector, **self._places}
+        after, self._given_at = {**vector, **self._places}, now
         self._places.clear()
-        self._moved_at = float("inf")
         return batches, merged(_runs(chunks)), after
 
     def resume(self, origin: Origin, place: Place) -> None:
