@@ -13,10 +13,8 @@ from appliance.output import printable
 
 __all__ = ["Group", "RenderableType", "Table", "Text", "cell", "html", "show", "table", "terminal"]
 
-_PAGE_WIDTH = 140
-_WIDTH = 1000
-"""Columns where there is no terminal: wide enough that no line is broken."""
-
+_WIDTH, _PAGE_WIDTH = 1000, 140
+"""Columns where there is no terminal, wide enough that no line is broken, and of a page."""
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="3"><title>TITLE</title></head>

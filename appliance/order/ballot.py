@@ -97,19 +97,20 @@ class Ballot:
             return
         is_home = promise.epoch.home == self.own
         if wish.gap:
-            for each in self.partitions.values() if wish.target == self.own else ():
-                each.skip()
+            if wish.target == self.own:
+                for each in self.partitions.values():
+                    each.skip()
         elif wish.resumed:
             if is_home:  # another one would do it when it is home, on what was taken since
                 self._resume(wish)
         elif wish.alone:
             self._goes_alone = is_home
         elif wish.members:
-            candidacy = Candidacy(wish.members, "an operator has changed the members")
-            self._candidacy = candidacy if is_home else self._candidacy
+            if is_home:
+                self._candidacy = Candidacy(wish.members, "an operator has changed the members")
         elif not wish.waits:
-            candidacy = Candidacy(promise.members, "an operator's word", wish.lost)
-            self._candidacy = candidacy if wish.target == self.own else self._candidacy
+            if wish.target == self.own:
+                self._candidacy = Candidacy(promise.members, "an operator's word", wish.lost)
         elif is_home and wish.target != self.own and wish.target in promise.members:
             self._yielding = Yielding(wish.target, loop_seconds() + YIELD_SECONDS)
         self.wake.set()

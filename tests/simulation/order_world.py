@@ -190,7 +190,7 @@ class OrderWorld:
         return newest.home if newest else None
 
     def cut(self, own: str, name: str) -> None:
-        """Nothing passes from one cluster's process to another cluster any more."""
+        """Cut the way from one cluster's process to another cluster."""
         self.fates.note("cut", own, name)
         self.cuts.add((own, name))
         beside = self.beside.get(own)

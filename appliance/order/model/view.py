@@ -174,7 +174,7 @@ class OrderView:
         return {name: number for name, number in seconds.items() if number >= _SILENT}
 
     def _of_home(self, cluster: str) -> str:
-        """What follows if a cluster that is down is home, and what to do if it is lost."""
+        """The consequence if a cluster that is down is home, and the command if it is lost; empty if it is not home."""
         down = {*self.unknown, *self.silent}
         for lane in self.lanes:
             if lane.epoch is None or lane.epoch.home != cluster:

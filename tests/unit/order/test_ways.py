@@ -8,7 +8,7 @@ BUSY = BrokerBusy("no leader now", "LEADER_NOT_AVAILABLE")
 
 
 def lines(*told: tuple[str, ApplianceError | None]) -> list[tuple[str, str]]:
-    """What is logged of these problems."""
+    """The lines that these problems leave in the log."""
     logged: list[tuple[str, str]] = []
     way = Way("orange", lambda subject, error: logged.append((subject, str(error or "well again"))))
     for subject, error in told:
