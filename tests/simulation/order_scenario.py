@@ -3,9 +3,12 @@
 import random
 from collections.abc import Callable
 
+from appliance.link.model.order import Promise
 from appliance.order.model.beats import Wish
+from appliance.order.names import hidden_topic
 from appliance.order.pulse import wish
 from tests.simulation.client import Fates
+from tests.simulation.log import Log, Record, seen
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.order_world import OrderWorld
 
@@ -62,24 +65,20 @@ class Calm:
 
     def memberships(self) -> set[tuple[str, ...]]:
         """The members of the newest epochs, as the processes that run have promised them."""
-        runners = [
-            each for beside in self.world.beside.values() if beside.life.alive for each in beside.process.runners
-        ]
-        return {runner.lane.promise.members for runner in runners if runner.lane.promise is not None}
+        return {promise.members for promise in self._promises()}
 
     def homes(self) -> set[str]:
-        """The homes of the newest epochs, as the processes that run have promised them."""
-        runners = [
-            each for beside in self.world.beside.values() if beside.life.alive for each in beside.process.runners
-        ]
-        return {runner.lane.promise.epoch.home for runner in runners if runner.lane.promise is not None}
+        """The homes of these epochs."""
+        return {promise.epoch.home for promise in self._promises()}
 
     def causes(self) -> set[str]:
-        """The reasons of the newest epochs, as the processes that run have promised them."""
-        runners = [
-            each for beside in self.world.beside.values() if beside.life.alive for each in beside.process.runners
-        ]
-        return {runner.lane.promise.cause for runner in runners if runner.lane.promise is not None}
+        """The reasons for which these epochs began."""
+        return {promise.cause for promise in self._promises()}
+
+    def _promises(self) -> list[Promise]:
+        living = [beside for beside in self.world.beside.values() if beside.life.alive]
+        promises = [runner.lane.promise for beside in living for runner in beside.process.runners]
+        return [each for each in promises if each is not None]
 
     def until(self, reached: Callable[[], bool], seconds: float) -> float:
         """Go on until this is so; how long it took. It must be so within these seconds."""
@@ -88,14 +87,28 @@ class Calm:
         assert reached(), f"not within {seconds} s: {self.faults()}"
         return self.loop.time() - began
 
+    def t_global(self, name: str, number: int = 0) -> Log:
+        """A partition of a T-global."""
+        return self.world.brokers[name].topics["orders-global"].logs[number]
+
+    def records(self, name: str, number: int = 0) -> list[Record]:
+        """The records that a consumer of a T-global reads."""
+        return [record for _, record in seen(self.t_global(name, number))]
+
     def shown(self, name: str, number: int = 0) -> int:
-        """The number of records in a T-global."""
-        log = self.world.brokers[name].topics["orders-global"].logs[number]
-        return self.world.truths["orders", number].ranks.get(log, 0)
+        """The number of records that a T-global has shown."""
+        return self.world.truths["orders", number].ranks.get(self.t_global(name, number), 0)
 
     def shown_in_all(self, name: str) -> int:
         """The number of records in all partitions of a T-global."""
         return sum(self.shown(name, log.number) for log in self.world.brokers[name].topics["orders-global"].logs)
+
+    def expire(self, *names: str) -> None:
+        """Retention deletes all but the newest records of these T-globals, and their hidden logs are trimmed."""
+        for name in names:
+            shown, hidden = self.t_global(name), self.world.brokers[name].topics[hidden_topic("orders")].logs[0]
+            shown.delete_before(shown.entries[-2].base)
+            hidden.delete_before(hidden.end)
 
     def faults(self) -> dict[str, dict[str, str]]:
         return {name: {k: str(v) for k, v in beside.faults.items()} for name, beside in self.world.beside.items()}

@@ -251,28 +251,6 @@ def test_case_1319_a_wish_that_was_met_is_not_met_again_when_the_beats_have_lost
     order.settle()
 
 
-def test_case_1350_markers_that_retention_has_deleted_are_no_gap_for_the_next_home(calm: Clusters) -> None:
-    # The places past markers and aborted records were in no mark: the next home began before them, and stopped.
-    order = calm(3)
-    order.start()
-    order.commit(10)
-    order.settle()
-    logs = [
-        (order.world.brokers[name], order.world.brokers[name].topics["orders"].logs[0]) for name in order.world.names
-    ]
-    for brokers, log in logs:
-        log.mark(1, 0, committed=False)
-        brokers.changed(log)
-    order.go_on(3)
-    for _, log in logs:
-        log.delete_before(log.end)
-    order.world.beside["lemon"].process.stand()
-    order.until(lambda: order.homes() == {"lemon"}, 10)
-    order.commit(10)
-    order.settle()
-    assert not any(order.faults().values())
-
-
 def test_case_1351_a_home_that_was_alone_says_so_in_its_next_epoch_until_others_have_what_it_showed(
     calm: Clusters,
 ) -> None:

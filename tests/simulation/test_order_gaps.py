@@ -5,7 +5,6 @@ import pytest
 from appliance.errors import ApplianceError
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.order import OrderRecord
-from tests.simulation.log import seen
 from tests.simulation.order_operator import Operator
 from tests.simulation.order_scenario import Calm, Clusters
 
@@ -25,11 +24,7 @@ def delete_most(order: Calm) -> None:
         order.until(
             lambda: order.shown("orange") == order.shown("grape") == record(order, "orange").length("orange"), 20
         )
-    for name in ("orange", "grape"):
-        topics = order.world.brokers[name].topics
-        shown, hidden = topics["orders-global"].logs[0], topics["replicator-order.orders.hidden"].logs[0]
-        shown.delete_before(shown.entries[-2].base)
-        hidden.delete_before(hidden.end)
+    order.expire("orange", "grape")
 
 
 def late(order: Calm, *, earlier: int) -> None:
@@ -61,10 +56,7 @@ def test_a_cluster_that_lacks_records_that_nobody_has_any_more_stops_with_the_ra
     assert operator.run("order", "resume", "--gap", "--yes") == 0
     order.world.decide_all()
     order.settle()
-    own, others = (
-        [each for _, each in seen(order.world.brokers[name].topics["orders-global"].logs[0])]
-        for name in ("lemon", "orange")
-    )
+    own, others = order.records("lemon"), order.records("orange")
     assert own[-len(others) :] == others
     order.until(lambda: record(order, "lemon").digest == record(order, "orange").digest, 10)
     assert record(order, "lemon").accepted == record(order, "orange").accepted

@@ -6,6 +6,28 @@ from tests.simulation.brokers import NODES
 from tests.simulation.order_scenario import Clusters
 
 
+def test_case_1350_markers_that_retention_has_deleted_are_no_gap_for_the_next_home(calm: Clusters) -> None:
+    # The places past markers and aborted records were in no mark: the next home began before them, and stopped.
+    order = calm(3)
+    order.start()
+    order.commit(10)
+    order.settle()
+    logs = [
+        (order.world.brokers[name], order.world.brokers[name].topics["orders"].logs[0]) for name in order.world.names
+    ]
+    for brokers, log in logs:
+        log.mark(1, 0, committed=False)
+        brokers.changed(log)
+    order.go_on(3)
+    for _, log in logs:
+        log.delete_before(log.end)
+    order.world.beside["lemon"].process.stand()
+    order.until(lambda: order.homes() == {"lemon"}, 10)
+    order.commit(10)
+    order.settle()
+    assert not any(order.faults().values())
+
+
 def test_case_1360_a_lane_that_cannot_ask_by_whom_it_was_fenced_asks_again(calm: Clusters) -> None:
     # A late request of its own for an epoch had fenced it, and its process ended as if another one had the lane.
     order = calm(3)

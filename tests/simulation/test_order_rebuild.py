@@ -2,7 +2,8 @@
 
 import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from unittest import mock
 
 import pytest
 
@@ -31,8 +32,7 @@ def alone(order: Calm) -> list[object]:
     """The records that orange has shown after its T-global and that of grape part."""
     only: list[object] = []
     for number in range(2):
-        logs = (order.world.brokers[name].topics["orders-global"].logs[number] for name in ("orange", "grape"))
-        own, theirs = ([record for _, record in seen(log)] for log in logs)
+        own, theirs = order.records("orange", number), order.records("grape", number)
         same = next((at for at, pair in enumerate(zip(own, theirs, strict=False)) if pair[0] != pair[1]), None)
         if part(order, number).stopped:
             only += own[min(len(own), len(theirs)) if same is None else same :]
@@ -58,8 +58,7 @@ def is_whole_again(order: Calm) -> None:
     order.until(lambda: not any(part(order, number).stopped for number in range(2)), 20)
     order.go_on(3)
     for number in range(2):
-        logs = [brokers.topics["orders-global"].logs[number] for brokers in order.world.brokers.values()]
-        assert len({tuple(record for _, record in seen(log)) for log in logs}) == 1
+        assert len({tuple(order.records(name, number)) for name in order.world.names}) == 1
     assert not order.faults()["orange"]
 
 
@@ -87,7 +86,7 @@ def test_the_places_of_origins_are_known_again_after_a_rebuild(
     operator = Operator(order.world, "orange", order.go_on)
     operator.run("order", "rebuild", "--yes")
     is_whole_again(order)
-    for offset, record in seen(order.world.brokers["orange"].topics["orders-global"].logs[0]):
+    for offset, record in seen(order.t_global("orange")):
         capsys.readouterr()
         assert operator.run("order", "origin", "orders", "0", str(offset), "--json") == 0
         (line,) = json.loads(capsys.readouterr().out)
@@ -142,13 +141,12 @@ def killed_at(order: Calm, write: int, carried_out: bool) -> int:
     lives: list[Life] = []
     wait = operator.wait
 
-    def waiting(life: Life, work: Callable[..., object]) -> object:
+    def waiting(life: Life, work: Callable[[], Awaitable[object]]) -> object:
         lives.append(life)
         trapped(life)
-        return wait(life, work)  # type: ignore[arg-type]
+        return wait(life, work)
 
-    operator.wait, operator._go_on = waiting, go_on  # type: ignore[assignment, method-assign]
-    with contextlib.suppress(Killed):
+    with mock.patch.multiple(operator, wait=waiting, _go_on=go_on), contextlib.suppress(Killed):
         operator.run("order", "rebuild", "--yes")
     return count
 
@@ -222,14 +220,14 @@ def test_case_1344_a_t_global_is_not_deleted_where_nobody_has_its_first_records_
     order.start()
     order.produce(30)
     order.settle()
-    logs = {name: order.world.brokers[name].topics["orders-global"].logs[0] for name in order.world.names}
     for name in ("orange", "lemon"):
-        logs[name].delete_before(logs[name].end - 1)
-    kept = seen(logs["grape"])
+        log = order.t_global(name)
+        log.delete_before(log.end - 1)
+    kept = seen(order.t_global("grape"))
     for more in ("--dry-run", "--yes"):
         with pytest.raises(ApplianceError, match="retention has deleted the first records of orders-global-0"):
             Operator(order.world, "grape", order.go_on).run("order", "rebuild", "--topic", "orders", more)
-    assert seen(logs["grape"]) == kept
+    assert seen(order.t_global("grape")) == kept
     order.produce(10)
     order.settle()
 
@@ -239,14 +237,10 @@ def test_a_t_global_is_rebuilt_from_the_first_records_that_others_have_by_the_op
     order.start()
     order.commit(30)
     order.settle()
-    for name in ("orange", "lemon"):
-        topics = order.world.brokers[name].topics
-        log, hidden = topics["orders-global"].logs[0], topics["replicator-order.orders.hidden"].logs[0]
-        log.delete_before(log.entries[-2].base)
-        hidden.delete_before(hidden.end)
+    order.expire("orange", "lemon")
     operator, watch = Operator(order.world, "grape", order.go_on), order.world.watch
     watch.damaged.add(("grape", "orders"))
-    order.world.truths["orders", 0].ranks.pop(order.world.brokers["grape"].topics["orders-global"].logs[0])
+    order.world.truths["orders", 0].ranks.pop(order.t_global("grape"))
     assert operator.run("order", "rebuild", "--topic", "orders", "--gap", "--yes") == 0
     watch.begin_again("grape", "orders")
     watch.skips.add("grape")
@@ -256,10 +250,7 @@ def test_a_t_global_is_rebuilt_from_the_first_records_that_others_have_by_the_op
     order.settle()
     order.produce(10)
     order.settle()
-    own, others = (
-        [record for _, record in seen(order.world.brokers[name].topics["orders-global"].logs[0])]
-        for name in ("grape", "orange")
-    )
+    own, others = order.records("grape"), order.records("orange")
     assert own == others[-len(own) :]
 
 

@@ -195,7 +195,9 @@ def test_a_verification_finds_a_t_global_in_another_order(order: Calm, told: Tol
     bad = {pair for pair, each in found.items() if each["state"] != "equal"}
     assert (code, bad) == (1, {("orange:orders-global", "grape:orders-global")})
     (difference,) = (found[pair] for pair in bad)
-    rank = int(re.fullmatch(r"at rank (\d+): .*", difference["detail"]).group(1))  # type: ignore[union-attr]
+    found_at = re.fullmatch(r"at rank (\d+): .*", difference["detail"])
+    assert found_at is not None
+    rank = int(found_at[1])
     shown = [record for _, record in seen(logs_of(order, "grape", "orders-global"))]
     assert rank == next(n for n, record in enumerate(order.world.truths["orders", 0].order) if record != shown[n])
     assert difference["differs_at"] == seen(logs_of(order, "orange", "orders-global"))[rank][0]
