@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.kept import kept
+from testbed.kept import kept
 
 CHECKOUT = Path(__file__).parents[2]
 LOCKS = ("requirements.lock", "requirements-build.lock", "requirements-materials.lock")

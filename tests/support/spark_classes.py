@@ -18,7 +18,7 @@ from pyspark import SparkContext
 from appliance.spark import spark_jvm
 from appliance.spark.spark_jvm import spark_home
 from testbed.jars import java
-from tests.support.kept import kept
+from testbed.kept import kept
 from tests.support.patience import PATIENCE
 from tests.support.sql import range_of, running_sql
 
