@@ -1,5 +1,6 @@
 """Programs that are not in the image. They write files from the settings, the image's bill, and files for monitoring.
 
+- ``helm``: what follows from the code in the Helm chart.
 - ``prepare``: the two prepare scripts, and the package for spark-submit.
 - ``render``: the texts of the files; no IO.
 - ``materials``: the bill of materials.

@@ -1,0 +1,23 @@
+{{/* Spark's executors as pods. */}}
+
+{{- define "kcr.executorConf" -}}
+{{- if .Values.executors.enabled }}
+{{- list
+  (printf "spark.kubernetes.container.image=%s" (include "kcr.image" .))
+  "spark.kubernetes.namespace=$(NAMESPACE)"
+  "spark.kubernetes.driver.pod.name=$(POD_NAME)"
+  (printf "spark.kubernetes.executor.podNamePrefix=%s" (include "kcr.fullname" .))
+  "spark.kubernetes.executor.podTemplateFile=/etc/executor/pod.yaml"
+  "spark.kubernetes.executor.podTemplateContainerName=executor"
+  (printf "spark.executor.instances=%v" .Values.executors.instances)
+  (printf "spark.executor.cores=%v" .Values.executors.cores)
+  (printf "spark.executor.memoryOverhead=%vm" (add 300 (mul 192 .Values.executors.cores)))
+  | toJson }}
+{{- else }}[]{{ end }}
+{{- end }}
+
+{{- define "kcr.executorSettings" -}}
+{{- if .Values.executors.enabled }}
+{{- dict "SPARK_MASTER" "k8s://https://kubernetes.default.svc:443" "SPARK_DRIVER_PORT" (.Values.executors.driverPort | toString) | toJson }}
+{{- else }}{}{{ end }}
+{{- end }}
