@@ -110,7 +110,13 @@ def positions_at(change: Change, positions: Mapping[Partition, Position]) -> dic
     for origin, place in change.begins.items():
         before = positions.get(origin.of(topic), Position(place.topic_id, record.global_id, 0, -1))
         replica = Replica(topic, origin.number, "", place.topic_id, record.global_id, origin.cluster)
-        after[replica] = replace(before, source_id=place.topic_id, next_offset=place.next_offset, tail=None)
+        after[replica] = replace(
+            before,
+            source_id=place.topic_id,
+            next_offset=place.next_offset,
+            leader_epoch=place.leader_epoch,
+            tail=None,
+        )
     return after
 
 

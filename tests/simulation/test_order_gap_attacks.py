@@ -1,0 +1,64 @@
+"""Cases in which a T-global with a gap broke what an order promises, found by attacking it."""
+
+
+
+from tests.simulation.brokers import NODES
+from tests.simulation.order_operator import Operator
+from tests.simulation.order_scenario import Calm, Clusters
+from tests.simulation.test_order_gaps import record
+
+OF_LEMON = ("--origin", "lemon", "--topic-name", "orders", "--partition", "0", "--from", "earliest", "--yes")
+
+
+def trim(order: Calm, kept: int = 2) -> None:
+    """Orange and grape have only the newest entries of T-global any more, and trim their hidden logs."""
+    for name in ("orange", "grape"):
+        topics = order.world.brokers[name].topics
+        shown, hidden = topics["orders-global"].logs[0], topics["replicator-order.orders.hidden"].logs[0]
+        shown.delete_before(shown.entries[-kept].base if kept else shown.end)
+        hidden.delete_before(hidden.end)
+
+
+def write(order: Calm, name: str, times: int) -> None:
+    """Some producer in a cluster writes so often, and commits or aborts."""
+    for _ in range(times):
+        order.world.workloads[name].write(order.world.brokers[name].topics["orders"].logs[0])
+        order.world.decide_all()
+        order.go_on(0.1)
+
+
+def resume(order: Calm) -> None:
+    """Lemon goes on after what nobody has any more, and has all that comes after that."""
+    order.world.watch.skips.add("lemon")
+    assert Operator(order.world, "lemon", order.go_on).run("order", "resume", "--gap", "--yes") == 0
+    order.settle()
+    order.until(lambda: record(order, "lemon").digest == record(order, "orange").digest, 20)
+    order.go_on(3)
+
+
+def test_case_1382_a_home_goes_on_with_an_origin_whose_leader_has_changed_in_a_gap(calm: Clusters) -> None:
+    order = calm(3)
+    order.start()
+    order.commit(20)
+    order.settle()
+    order.world.kill("lemon")
+    grape = order.world.brokers["grape"]
+    origin = grape.topics["orders"].logs[0]
+    for node in NODES[1:3]:
+        grape.lead(origin, node)
+        order.commit(10, "grape")
+        order.go_on(3)
+    for _ in range(3):
+        order.commit(10, "orange")
+        order.go_on(3)
+    trim(order)
+    order.world.start("lemon")
+    order.until(lambda: "appliance order resume --gap" in record(order, "lemon").stopped, 30)
+    order.go_on(1)
+    resume(order)
+    order.world.kill("orange")
+    order.world.beside["lemon"].process.stand()
+    order.until(lambda: order.homes() == {"lemon"}, 20)
+    order.commit(10, "grape", "lemon")
+    order.go_on(10)
+    assert not order.world.unsettled("grape", "lemon"), order.faults()["lemon"]
