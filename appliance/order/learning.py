@@ -37,8 +37,9 @@ class Learning:
     """The clusters from which a catch-up has brought nothing."""
     begins: dict[str, Beginning] = field(default_factory=dict)
     """The first records that clusters have whose T-globals have deleted what is lacking here."""
-    skips: bool = False
-    """By the operator's word it goes on at the first records that another cluster has."""
+    skips_at: int = -1
+    """The rank where, by the operator's word, it goes on at the first records that another cluster has; until it has
+    all that comes after them."""
 
     def ahead(self, promise: Promise, record: OrderRecord) -> list[Peer]:
         """The clusters that can be read now and show more, of which all is in the order for ever."""
@@ -74,8 +75,12 @@ class Learning:
         for each in learned.shown:
             record = show(record, each)
         if learned.digest is not None:
-            record, self.skips = replace(record, digest=learned.digest), False
+            record = replace(record, digest=learned.digest)
         return Change(self.key, record, learned.shown)
+
+    def skips(self, record: OrderRecord) -> bool:
+        """True while the operator's word holds: not for records that it lacks later on."""
+        return self.skips_at == record.rank or (self.skips_at >= 0 and not record.digest.is_known)
 
     def first_left(self, promise: Promise, record: OrderRecord) -> Beginning | None:
         """The first records that other clusters have, if nobody has what comes next here."""

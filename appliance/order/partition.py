@@ -104,7 +104,7 @@ class OrderedPartition:
             return Change(self.key, replace(self.record, stopped=reason))
         if promise is None or self.failure is not None:
             return None
-        if learning.skips and first is not None:
+        if learning.skips(self.record) and first is not None:
             return learning.go_on_at(first, self.record, self.lane.checkpoint.positions)
         try:
             if promise.epoch.home != self.own:
@@ -126,7 +126,7 @@ class OrderedPartition:
     def skip(self) -> None:
         """Go on at the first records that another cluster has, by the operator's word."""
         if isinstance(self.failure, RanksDeleted):
-            self.learning.skips = True
+            self.learning.skips_at = self.record.rank
             self._go_on()
 
     def _go_on(self) -> None:
@@ -151,7 +151,7 @@ class OrderedPartition:
             return None
         if (first := self.learning.first_left(promise, record)) is None:
             return self.learning.source(promise, record)
-        if not self.learning.skips:
+        if not self.learning.skips(record):
             text = f"{self.key}: ranks {record.rank} to {first.rank - 1} are deleted in all other clusters"
             self.stop(RanksDeleted(f"{text}: {AFTER_A_GAP}"))
         return None

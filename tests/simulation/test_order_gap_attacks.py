@@ -62,3 +62,28 @@ def test_case_1382_a_home_goes_on_with_an_origin_whose_leader_has_changed_in_a_g
     order.commit(10, "grape", "lemon")
     order.go_on(10)
     assert not order.world.unsettled("grape", "lemon"), order.faults()["lemon"]
+
+
+def test_case_1383_the_operators_word_holds_for_one_gap(calm: Clusters) -> None:
+    order = calm(3)
+    order.start()
+    order.commit(10)
+    order.settle()
+    order.world.kill("lemon")
+    order.commit(10, "orange")
+    order.go_on(3)
+    trim(order, kept=0)
+    order.world.start("lemon")
+    order.until(lambda: "appliance order resume --gap" in record(order, "lemon").stopped, 30)
+    order.go_on(1)
+    resume(order)
+    gaps = len(order.world.beside["lemon"].process.runners[0].lane.checkpoint.gaps)
+    order.world.cut("lemon", "orange")
+    order.world.cut("lemon", "grape")
+    order.go_on(1)
+    order.commit(20, "orange")
+    order.go_on(3)
+    trim(order)
+    order.world.mend()
+    order.until(lambda: "appliance order resume --gap" in record(order, "lemon").stopped, 30)
+    assert len(order.world.beside["lemon"].process.runners[0].lane.checkpoint.gaps) == gaps
