@@ -163,6 +163,8 @@ class OrderLane(OwnedLane):
         record = change.record
         if shown in ends:
             record = replace(record, end=self._end(shown, ends))
+        if change.begins:
+            record = replace(record, first=self._begin(shown))
         if shown in ends or change.begins:
             record = replace(record, global_id=topics[shown.topic].id)
         hidden = record.hidden

@@ -101,5 +101,5 @@ class Learning:
             if place.next_offset > next_offset:
                 ends = next_offset, place.next_offset
                 gaps.append(Gap(source, place.topic_id, *ends, "deleted in all T-globals", now_ms()))
-        record = replace(record, rank=first.rank, digest=first.digest)
+        record = replace(record, rank=first.rank, first_rank=first.rank, digest=first.digest)
         return Change(self.key, record, gaps=gaps, begins=first.places)

@@ -130,7 +130,7 @@ class _Partition:
             start_there = max(
                 start_there, next((place[1] for place in places if place and place[0] >= start), end_there)
             )
-        if start_there:
+        if start_there or self._record(self.longest).first_rank:
             places = (each.index.at_copy(max(start_there, each.range.copy_from)) for each in segments)
             start = max(start, next((place[0] for place in places if place and place[1] >= start_there), end))
         kept = f"offsets before {start} were not compared: retention has deleted them" if start else ""
@@ -158,7 +158,8 @@ class _Partition:
                         return replace(result, state=CopyState.DIFFERS, detail=detail, differs_at=offset)
                     offset += found[1]
         result = replace(result, records=records, destination=span)
-        if own.rank == records or (span.start and records < own.rank):
+        expected = own.rank - own.first_rank
+        if expected == records or (span.start > own.first and records < expected):
             return result
         detail = f"it has {counted(records, 'record')}, and its lane has written {own.rank}"
         return replace(result, state=CopyState.DIFFERS, detail=detail)
@@ -167,9 +168,10 @@ class _Partition:
         return self.read[name].orders.get(self.key, OrderRecord())
 
     def _span(self, name: str) -> Span:
-        """T-global as its lane has committed it: its rank is that of the end."""
-        end, there = self._record(name).end, self.read[name].spans.get(self.log, Span(0, 0))
-        return Span(there.start, max(there.start, end.offset if end else 0))
+        """T-global as its lane has committed it: its rank is that of the end; without what lies before a gap."""
+        record, there = self._record(name), self.read[name].spans.get(self.log, Span(0, 0))
+        start = max(there.start, record.first)
+        return Span(start, max(start, record.end.offset if record.end else 0))
 
     def _reader(self, name: str, log: Partition, purpose: str, start: int) -> LogReader:
         return LogReader(self.order.clusters[name], log, f"verify-{purpose}", start)
@@ -179,8 +181,10 @@ class _Partition:
 
     async def _first_rank(self, name: str) -> int:
         """The rank of the first record that a T-global still has."""
-        span = self._span(name)
-        return self._record(name).rank - await self._side(name, self.log, span, name).count() if span.start else 0
+        span, record = self._span(name), self._record(name)
+        if span.start == record.first:
+            return record.first_rank
+        return record.rank - await self._side(name, self.log, span, name).count()
 
     async def _offset_after(self, name: str, records: int) -> int:
         """The offset of a T-global after so many of its first records."""

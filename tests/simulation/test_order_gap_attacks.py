@@ -1,11 +1,14 @@
 """Cases in which a T-global with a gap broke what an order promises, found by attacking it."""
 
+import json
 
+import pytest
 
+from appliance.errors import ApplianceError
 from tests.simulation.brokers import NODES
 from tests.simulation.order_operator import Operator
 from tests.simulation.order_scenario import Calm, Clusters
-from tests.simulation.test_order_gaps import record
+from tests.simulation.test_order_gaps import late, record
 
 OF_LEMON = ("--origin", "lemon", "--topic-name", "orders", "--partition", "0", "--from", "earliest", "--yes")
 
@@ -34,6 +37,33 @@ def resume(order: Calm) -> None:
     order.settle()
     order.until(lambda: record(order, "lemon").digest == record(order, "orange").digest, 20)
     order.go_on(3)
+
+
+@pytest.mark.parametrize("longest", ["orange", "lemon"])
+@pytest.mark.parametrize("earlier", [0, 10])
+def test_case_1380_a_verification_knows_where_a_t_global_with_a_gap_goes_on(
+    earlier: int, longest: str, calm: Clusters, capsys: pytest.CaptureFixture[str]
+) -> None:
+    order = calm(3)
+    late(order, earlier=earlier)
+    resume(order)
+    if longest == "lemon":
+        order.world.cut("lemon", "orange")
+        order.world.cut("lemon", "grape")
+    capsys.readouterr()
+    code = Operator(order.world, "lemon", order.go_on).run("verify", "--global", "--json")
+    rows = json.loads(capsys.readouterr().out)["partitions"]
+    assert not [row for row in rows if row["state"] == "differs"]
+    assert code == (1 if longest == "lemon" else 0)
+
+
+def test_case_1381_nothing_is_rebuilt_from_a_t_global_with_a_gap_without_gap(calm: Clusters) -> None:
+    order = calm(3)
+    late(order, earlier=10)
+    resume(order)
+    operator = Operator(order.world, "grape", order.go_on)
+    with pytest.raises(ApplianceError, match="retention has deleted the first records"):
+        operator.run("order", "rebuild", "--topic", "orders", "--yes")
 
 
 def test_case_1382_a_home_goes_on_with_an_origin_whose_leader_has_changed_in_a_gap(calm: Clusters) -> None:

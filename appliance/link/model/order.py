@@ -179,7 +179,8 @@ class OrderRecord:
     """A cluster's part in the order of one partition of T, as its lane has committed it.
 
     ``accepted`` is the epoch whose order it has accepted last; ``rank``, ``digest`` and ``end`` are those of its
-    T-global, whose topic is ``global_id``. ``following`` is the offset of the accepted home's hidden log where T-global
+    T-global, whose topic is ``global_id``. What it lacks by the operator's word lies before offset ``first``, which has
+    rank ``first_rank``. ``following`` is the offset of the accepted home's hidden log where T-global
     goes on, -1 if unknown. ``hidden`` is its own hidden log, if it is or was home. A home that went on ``alone`` in an
     epoch shows what nobody else has, until another one has acknowledged that, in whatever epoch. While it is
     ``stopped`` for a reason, its logs are not what it has accepted, and it does not vote. One that was rebuilt ``owes``
@@ -197,6 +198,8 @@ class OrderRecord:
     hidden_id: UUID = NOWHERE
     stopped: str = ""
     owes: int = 0
+    first: int = 0
+    first_rank: int = 0
 
     def is_final(self, epoch: Epoch) -> bool:
         """True if what its T-global shows is in the order for ever, for whoever has promised this epoch.

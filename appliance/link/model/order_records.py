@@ -63,6 +63,8 @@ def encode_order(partition: Partition, record: OrderRecord, now: int) -> Record:
         "hidden_id": record.hidden_id.hex,
         "stopped": record.stopped,
         "owes": record.owes,
+        "first": record.first,
+        "first_rank": record.first_rank,
         "hidden": _hidden(record.hidden) if record.hidden else None,
     }
     return _record({"order": partition}, value, now)
@@ -126,6 +128,8 @@ def order_of(key: Any, value: Mapping[str, Any]) -> tuple[Partition, OrderRecord
         UUID(value["hidden_id"]),
         text(value["stopped"]),
         whole(value.get("owes", 0), 0),
+        whole(value.get("first", 0), 0),
+        whole(value.get("first_rank", 0), 0),
     )
     return Partition(text(topic), whole(number, 0)), record
 

@@ -161,7 +161,11 @@ def lost_beginning(keys: Collection[Partition], others: Collection[ClusterFacts]
     for key in sorted(keys):
         log = Partition(naming.destination(key.topic), key.number)
         written = [each for each in others if key in each.orders and each.orders[key].rank]
-        begins = [log in each.spans and not each.spans[log].start for each in written if not each.orders[key].stopped]
+        begins = [
+            log in each.spans and not each.spans[log].start and not each.orders[key].first_rank
+            for each in written
+            if not each.orders[key].stopped
+        ]
         if written and not any(begins):
             text = f"retention has deleted the first records of {log} in all other clusters"
             return f"{text}: with --gap it begins after them"
