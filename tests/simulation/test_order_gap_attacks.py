@@ -1,11 +1,13 @@
 """Cases in which a T-global with a gap broke what an order promises, found by attacking it."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from appliance.errors import ApplianceError
 from tests.simulation.brokers import NODES
+from tests.simulation.log import seen
 from tests.simulation.order_operator import Operator
 from tests.simulation.order_scenario import Calm, Clusters
 from tests.simulation.test_order_gaps import late, record
@@ -117,3 +119,36 @@ def test_case_1383_the_operators_word_holds_for_one_gap(calm: Clusters) -> None:
     order.world.mend()
     order.until(lambda: "appliance order resume --gap" in record(order, "lemon").stopped, 30)
     assert len(order.world.beside["lemon"].process.runners[0].lane.checkpoint.gaps) == gaps
+
+
+def test_case_1385_records_of_an_origin_from_before_and_after_it_was_made_anew_are_followed_in_one_transaction(
+    calm: Clusters, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The process ended in an IndexError, and again after each start.
+    order = calm(3)
+    order.start()
+    order.commit(20)
+    order.settle()
+    order.world.order = replace(order.world.order, commit_bytes=2**24)
+    order.world.kill("grape")
+    write(order, "lemon", 40)
+    order.go_on(3)
+    order.world.remake_topic("lemon", "orders")
+    write(order, "lemon", 1)
+    order.go_on(5)
+    assert Operator(order.world, "lemon", order.go_on).run("order", "resume", *OF_LEMON) == 0
+    write(order, "lemon", 5)
+    order.go_on(5)
+    before = record(order, "grape").rank
+    order.world.start("grape")
+    order.go_on(10)
+    assert before < record(order, "grape").rank == record(order, "orange").rank
+    operator = Operator(order.world, "grape", order.go_on)
+    new = [offset for offset, _ in seen(order.world.brokers["lemon"].topics["orders"].logs[0])]
+    for offset in new:
+        assert operator.run("order", "origin", "orders", "0", str(offset), "--from", "lemon") == 0
+    shown = [offset for offset, _ in seen(order.world.brokers["grape"].topics["orders-global"].logs[0])]
+    capsys.readouterr()
+    for offset in shown:
+        operator.run("order", "origin", "orders", "0", str(offset))
+    assert capsys.readouterr().out.count(" is orders-0 of lemon offset") == len(new)

@@ -115,8 +115,10 @@ class MapGrowth:
         positions = dict(after)
         segments: list[tuple[Partition, Segment]] = []
         damaged: dict[Partition, str] = {}
+        newest: dict[Partition, Position] = {}
         for replica, position in after.items():
-            previous, tail = before.get(replica.source), position.tail
+            previous, tail = newest.get(replica.source) or before.get(replica.source), position.tail
+            newest[replica.source] = position
             if replica in cut:
                 ids = position.source_id, position.destination_id
                 segments.append((replica.source, Segment(*ids, OffsetTail.begin(0, 0))))

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from appliance.engine.model.map_growth import interleaved_tail, read_tail
-from appliance.grouping import grouped
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.outgoing import Outgoing
 from appliance.link.model.checkpoint import Gap
@@ -81,26 +80,55 @@ def places_of(key: Partition, positions: Mapping[Partition, Position], *, single
 def positions_after(
     change: Change, positions: Mapping[Partition, Position], begin: int, end: CopyEnd
 ) -> dict[Replica, Position]:
-    """The positions of the origins of what is shown in T-global from offset ``begin`` on."""
-    placed: list[tuple[Origin, tuple[int, int, int]]] = []
-    vector: dict[Origin, Place] = {}
-    at = begin
-    for shown in change.shown:
-        vector.update(shown.vector)
-        for run in shown.runs:
-            placed.append((run.origin, (run.first, at, run.length)))
-            at += run.length
+    """The positions of the origins of what is shown in T-global from offset ``begin`` on; the newest one comes last.
+
+    An origin that was made anew has one for each of its topics, whose map ends where that of the next one begins.
+    """
     topic, global_id = change.partition.topic, change.record.global_id
     after = {}
-    for origin, runs in grouped(placed).items():
-        place = vector[origin]
-        before = _before(positions.get(origin.of(topic)), place, global_id, runs[0][0])
-        replica = Replica(topic, origin.number, "", place.topic_id, global_id, origin.cluster)
-        after[replica] = _position(before, place, runs, begin, end)
-    for origin in vector.keys() - {origin for origin, _ in placed}:
-        if (moved := _moved(positions.get(origin.of(topic)), vector[origin])) is not None:
-            after[Replica(topic, origin.number, "", moved.source_id, global_id, origin.cluster)] = moved
+    for origin, stretches in _stretches(change.shown, begin).items():
+        source = origin.of(topic)
+        before = positions.get(source)
+        begins = [each.runs[0][1] if each.runs else end.offset for each in stretches[1:]]
+        for stretch, at, until in zip(stretches, [begin, *begins], [*begins, end.offset], strict=True):
+            place = stretch.place
+            if stretch.runs:
+                first = stretch.runs[0][0]
+                before = _position(_before(before, place, global_id, first), place, stretch.runs, at, until, end)
+            elif (moved := _moved(before, place)) is not None:
+                before = moved
+            else:
+                continue
+            after[Replica(topic, origin.number, "", before.source_id, global_id, origin.cluster)] = before
     return after
+
+
+@dataclass(slots=True)
+class _Stretch:
+    """What is shown of one topic of an origin: the offsets and lengths of its runs, and the place after them."""
+
+    place: Place
+    runs: list[tuple[int, int, int]] = field(default_factory=list)
+
+
+def _stretches(shown: Iterable[Shown], begin: int) -> dict[Origin, list[_Stretch]]:
+    """The stretches of each origin: a topic that is made anew has another id, or at least goes back in its offsets."""
+    stretches: dict[Origin, list[_Stretch]] = {}
+    at = begin
+    for each in shown:
+        for origin, place in each.vector.items():
+            own = stretches.setdefault(origin, [])
+            if own and own[-1].place.topic_id == place.topic_id:
+                own[-1].place = place
+            else:
+                own.append(_Stretch(place))
+        for run in each.runs:
+            own = stretches[run.origin]
+            if own[-1].runs and run.first < sum(own[-1].runs[-1][::2]):
+                own[-1].runs.clear()  # they are of the topic before, whose id nobody knows here
+            own[-1].runs.append((run.first, at, run.length))
+            at += run.length
+    return stretches
 
 
 def positions_at(change: Change, positions: Mapping[Partition, Position]) -> dict[Replica, Position]:
@@ -145,10 +173,9 @@ def _before(before: Position | None, place: Place, global_id: UUID, first: int) 
 
 
 def _position(
-    before: Position, place: Place, runs: Iterable[tuple[int, int, int]], begin: int, end: CopyEnd
+    before: Position, place: Place, placed: Sequence[tuple[int, int, int]], begin: int, until: int, end: CopyEnd
 ) -> Position:
-    placed = [*runs]
-    tail = interleaved_tail(before, placed, begin, place.next_offset, end.offset)
+    tail = interleaved_tail(before, placed, begin, place.next_offset, until)
     records = before.records + sum(length for _, _, length in placed)
     moved = replace(before, next_offset=place.next_offset, leader_epoch=place.leader_epoch, records=records)
     return moved.written(end, tail)
