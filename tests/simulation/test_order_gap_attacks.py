@@ -121,6 +121,26 @@ def test_case_1383_the_operators_word_holds_for_one_gap(calm: Clusters) -> None:
     assert len(order.world.beside["lemon"].process.runners[0].lane.checkpoint.gaps) == gaps
 
 
+def test_case_1384_no_t_global_is_deleted_that_nobody_could_fill_since_an_origin_was_made_anew(calm: Clusters) -> None:
+    order = calm(3)
+    order.start()
+    order.commit(10)
+    order.settle()
+    order.world.remake_topic("lemon", "orders")
+    order.commit(5, "lemon")
+    order.go_on(5)
+    assert Operator(order.world, "grape", order.go_on).run("order", "resume", *OF_LEMON) == 0
+    order.commit(20)
+    order.go_on(10)
+    for name in ("orange", "grape"):
+        hidden = order.world.brokers[name].topics["replicator-order.orders.hidden"].logs[0]
+        hidden.delete_before(hidden.end)
+    operator, shown = Operator(order.world, "grape", order.go_on), order.world.brokers["grape"].topics["orders-global"]
+    with pytest.raises(ApplianceError, match="no other cluster knows where all records of orders-0 come from"):
+        operator.run("order", "rebuild", "--topic", "orders", "--yes")
+    assert order.world.brokers["grape"].topics["orders-global"] is shown
+
+
 def test_case_1385_records_of_an_origin_from_before_and_after_it_was_made_anew_are_followed_in_one_transaction(
     calm: Clusters, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -39,6 +39,7 @@ from appliance.order.model.rebuilding import (
     begun_again,
     is_stopped,
     lost_beginning,
+    mapped,
     refusal,
     shared,
 )
@@ -124,7 +125,30 @@ async def _plans(order: OrderHandle, own: str, topic: str, *, gap: bool) -> list
     others = [each for name, each in read.items() if name != own]
     if reason := refusal(own, keys, view) or ("" if gap else lost_beginning(keys, others, order.naming)):
         raise ApplianceError(f"{reason}; nothing was changed")
+    for key in () if gap else sorted(keys):
+        await _require_maps(order, key, own, read)
     return [await _Planning(order, own, read, name).plan() for name in sorted({key.topic for key in keys})]
+
+
+async def _require_maps(order: OrderHandle, key: Partition, own: str, facts: Mapping[str, ClusterFacts]) -> None:
+    """Check that some other cluster knows where all its records come from; else nobody could copy them.
+
+    Raises:
+        ApplianceError: none does.
+    """
+    others = {name: each.orders.get(key, OrderRecord()) for name, each in facts.items() if name != own}
+    ranks = {name: record.rank for name, record in others.items() if record.rank and not record.stopped}
+    for name, rank in ranks.items():
+        if mapped(await _maps(order, name, key)) >= rank:
+            return
+    if ranks:
+        text = f"no other cluster knows where all records of {key} come from: an origin was made anew"
+        raise ApplianceError(f"{text}; nothing was changed")
+
+
+async def _maps(order: OrderHandle, cluster: str, key: Partition) -> Maps:
+    maps, sources = await order.maps(cluster, *key)
+    return {Origin(each.topic.partition(":")[0], each.number): maps.segments(each) for each in sources}
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +212,7 @@ class _Planning:
             if name != self.own and key in each.orders and not each.orders[key].stopped
         }
         longest = max(others, key=lambda name: others[name].rank)
-        same = shared(await self._maps(self.own, key), await self._maps(longest, key))
+        same = shared(await _maps(self.order, self.own, key), await _maps(self.order, longest, key))
         is_known = record.end is not None and same.own == record.rank and same.theirs >= others[longest].rank
         metadata = await cluster.metadata([shown])
         start = (await list_offsets(cluster, metadata, [log], Bound.START))[log]
@@ -197,10 +221,6 @@ class _Planning:
         begin = max(start, following if is_known else 0)
         records = await counted_records(cluster, log, begin, end)
         return Aside(key.number, begin, end if records else begin, records if is_known else None)
-
-    async def _maps(self, cluster: str, key: Partition) -> Maps:
-        maps, sources = await self.order.maps(cluster, *key)
-        return {Origin(each.topic.partition(":")[0], each.number): maps.segments(each) for each in sources}
 
 
 async def _carry_out(order: OrderHandle, own: str, timeout: float, plan: _Plan) -> None:

@@ -97,6 +97,11 @@ def beginning(theirs: OrderRecord, start: int, maps: Maps, places: Vector) -> Be
     return Beginning(rank, first, UNKNOWN_DIGEST if there else theirs.digest)
 
 
+def mapped(maps: Maps) -> int:
+    """The number of records of a T-global that its maps have."""
+    return sum(each.run.length for each in _placed(maps))
+
+
 def _after(placed: Placed, records: int) -> Placed | None:
     offset, run = placed
     if run.length == records:
