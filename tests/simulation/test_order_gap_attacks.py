@@ -172,3 +172,21 @@ def test_case_1385_records_of_an_origin_from_before_and_after_it_was_made_anew_a
     for offset in shown:
         operator.run("order", "origin", "orders", "0", str(offset))
     assert capsys.readouterr().out.count(" is orders-0 of lemon offset") == len(new)
+
+
+def test_case_1387_nobody_says_that_a_cluster_lacks_nothing_while_another_one_does_not_answer(calm: Clusters) -> None:
+    order = calm(3)
+    order.start()
+    order.commit(10)
+    order.settle()
+    order.world.kill("lemon")
+    for _ in range(2):
+        order.commit(20, "orange", "grape")
+        order.go_on(3)
+    trim(order)
+    order.world.cut("lemon", "grape")
+    order.world.start("lemon")
+    order.go_on(20)
+    operator = Operator(order.world, "lemon", order.go_on)
+    with pytest.raises(ApplianceError, match="nobody has the records that it lacks, while grape does not answer"):
+        operator.run("order", "resume", "--gap", "--yes")

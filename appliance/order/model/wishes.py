@@ -42,7 +42,7 @@ def refusal(request: Request, view: OrderView) -> str:
     if request.verb == "leave" and any(len(each.members) <= 2 for each in lanes):
         return "an order needs two clusters"
     if request.verb == "gap":
-        return "" if _gaps(request, view) else f"{request.target} lacks no records that nobody has any more"
+        return "" if _gaps(request, view) else _no_gap(request.target, view)
     if request.verb == "resume" and (reason := _against_a_resume(request, view)):
         return reason
     return _silent_homes(lanes, view.unknown) if request.verb in ("join", "leave", "alone", "resume") else ""
@@ -86,6 +86,13 @@ def _gaps(request: Request, view: OrderView) -> list[str]:
     """The reasons for which the target waits for ``resume --gap``."""
     parts = [part for each in view.partitions for part in each.parts if part.cluster == request.target]
     return [part.stopped for part in parts if part.stopped and AFTER_A_GAP in part.stopped]
+
+
+def _no_gap(target: str, view: OrderView) -> str:
+    if view.unknown:
+        names = ", ".join(sorted(view.unknown))
+        return f"{target} cannot tell whether nobody has the records that it lacks, while {names} does not answer"
+    return f"{target} lacks no records that nobody has any more"
 
 
 def _origins(view: OrderView) -> dict[tuple[str, str, int], OriginView]:
