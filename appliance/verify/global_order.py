@@ -145,7 +145,7 @@ class _Partition:
     async def _whole(self, maps: OffsetMaps, sources: Sequence[Partition]) -> PartitionResult:
         """The longest T-global: it has as many records as it says, each from a known origin."""
         span, own = self._span(self.longest), self._record(self.longest)
-        segments, mapped, records = [maps.segments(source) for source in sources], _end(maps, sources), 0
+        segments, mapped, records = [maps.all_segments(source) for source in sources], _end(maps, sources), 0
         result = verdict_on(self._replica("", self.longest), CopyState.EQUAL, "")
         async for batches in self._reader(self.longest, self.log, "whole", span.start).until(span.end):
             for header in (batch.header for batch in batches if batch.header.base_offset < span.end):

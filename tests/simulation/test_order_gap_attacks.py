@@ -190,3 +190,27 @@ def test_case_1387_nobody_says_that_a_cluster_lacks_nothing_while_another_one_do
     operator = Operator(order.world, "lemon", order.go_on)
     with pytest.raises(ApplianceError, match="nobody has the records that it lacks, while grape does not answer"):
         operator.run("order", "resume", "--gap", "--yes")
+
+
+def test_case_1386_records_from_before_an_origin_was_made_anew_are_no_difference(
+    calm: Clusters, capsys: pytest.CaptureFixture[str]
+) -> None:
+    order = calm(3)
+    order.start()
+    order.commit(10)
+    order.settle()
+    order.world.remake_topic("lemon", "orders")
+    write(order, "lemon", 5)
+    order.go_on(5)
+    operator = Operator(order.world, "grape", order.go_on)
+    assert operator.run("order", "resume", *OF_LEMON) == 0
+    order.commit(10)
+    order.go_on(10)
+    capsys.readouterr()
+    operator.run("verify", "--global", "--json")
+    assert not [row for row in json.loads(capsys.readouterr().out)["partitions"] if row["state"] == "differs"]
+    for offset, _ in seen(order.world.brokers["grape"].topics["orders-global"].logs[0]):
+        operator.run("order", "origin", "orders", "0", str(offset))
+    out = capsys.readouterr().out
+    assert "it is a record of lemon:orders-0 from before that was made anew" in out
+    assert "no record is there" not in out

@@ -22,7 +22,7 @@ from appliance.link.client.checkpoint_log import peek_checkpoint
 from appliance.link.client.retry import is_completing, retry_while_busy
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.naming import Naming
-from appliance.link.model.offset_map import Hole, OffsetMap, Segment, exact, run_at
+from appliance.link.model.offset_map import Hole, OffsetMap, Segment, exact, overlay, run_at
 from appliance.link.model.offset_records import SegmentKey, segment_key
 from appliance.link.model.position import Position
 from appliance.link.model.segment_log import SegmentLog
@@ -158,6 +158,8 @@ class OffsetMaps:
                 return None, unknown
             if found := run_at(self.segments(source), offset):
                 return source, exact(found[0])
+            if run_at(self.all_segments(source), offset):
+                return None, not_known(f"it is a record of {source} from before that was made anew")
             position = self.position(source)
             end = max(end, position.copy_end.offset if position and position.copy_end else 0)
         if offset >= end:
@@ -180,6 +182,20 @@ class OffsetMaps:
     def segments(self, partition: Partition) -> Sequence[Segment]:
         """The map of a source partition; empty if it is unreadable now."""
         return () if self.failure(partition) else self._map(partition).segments
+
+    def all_segments(self, partition: Partition) -> Sequence[Segment]:
+        """The map of a source partition, with what its copy has of former topics of that name."""
+        position, lane = self.position(partition), self._lanes.get(partition, len(self._logs))
+        if position is None or self.failure(partition) or lane >= len(self._logs):
+            return ()
+        copied = [
+            each
+            for each in self._logs[lane].segments(partition)
+            if not is_another(each.destination_id, position.destination_id)
+        ]
+        if position.tail is not None:
+            overlay(copied, Segment(position.source_id, position.destination_id, position.tail))
+        return copied
 
     def holes(self, partitions: Collection[Partition] | None = None) -> dict[Partition, list[Hole]]:
         """The ranges of copies without a map, by source partition; only partitions with any."""
