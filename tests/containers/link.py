@@ -13,11 +13,11 @@ from typing import Any
 
 from appliance.settings.role import Role
 from deploy.render.vm import CONTROL_CENTER_PORT, link_address
-from tests.containers.base import LOCKS
-from tests.containers.engine import Engine
 from tests.containers.programs.vpc import TOPIC
 from tests.containers.sites import Side
 from tests.containers.vpcs import SECONDS, Vpcs
+from tests.support.docker_engine import Engine
+from tests.support.image_inputs import LOCKS
 
 CHECKOUT = Path(__file__).parents[2]
 CLONED = (

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.containers.conftest import Running
 from tests.containers.link import Link, Service
 from tests.containers.programs.vpc import TOPIC
 from tests.containers.sites import ORANGE
@@ -16,10 +15,6 @@ async def test_two_scripts_and_two_commands_copy_a_topic_record_by_record(link: 
     producer = await link.vpcs.produce(ORANGE, TOPIC, "first", RECORDS, seconds=1)
     assert await producer.wait(60) == 0
     assert await link.wait_until_copied() == RECORDS
-
-
-def test_the_first_start_builds_the_image_once_for_both_containers(running: Running) -> None:
-    assert running.first_up.count("Successfully tagged") == 1
 
 
 @pytest.mark.asyncio(loop_scope="session")

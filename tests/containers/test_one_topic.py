@@ -13,13 +13,13 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from tests.containers.conftest import Running
-from tests.containers.engine import Engine
 from tests.containers.link import CHECKOUT, Link
 from tests.containers.podman import podman
 from tests.containers.programs.vpc import TOPICS
 from tests.containers.sites import GRAPE, NEIGHBOURS, PLAIN_DESTINATION, PLAIN_SOURCE
 from tests.containers.vpcs import SECONDS, Vpcs, clusters
+from tests.support.docker_engine import Engine
+from tests.support.image import IMAGE, image_archive
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -109,10 +109,10 @@ async def test_its_docker_compose_with_the_images_name_replaced_copies_a_topic(
 
 @pytest.mark.release  # the same image and variables as with docker run
 async def test_its_kubernetes_deployment_with_the_images_name_replaced_copies_a_topic(
-    running: Running, plain: Vpcs, tmp_path: Path
+    plain: Vpcs, tmp_path: Path
 ) -> None:
-    (tmp_path / "deployment.yml").write_text(documented("Deployment", f"localhost/{running.link.image}"))
+    (tmp_path / "deployment.yml").write_text(documented("Deployment", f"localhost/{IMAGE}"))
     async with podman(plain.machines[GRAPE.name].vm, GRAPE.dns) as own:
-        own.podman("load", "--input", str(running.archive))
+        own.podman("load", "--input", str(image_archive()))
         own.podman("kube", "play", str(tmp_path / "deployment.yml"))
         await more_is_copied(plain, "podman", lambda: own.podman("pod", "logs", "--latest"))

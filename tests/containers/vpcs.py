@@ -12,8 +12,8 @@ from demo.setenv import process_environment
 from testbed.process import OwnedProcess
 from testbed.properties import client_configuration
 from testbed.rehearsal import kafka_installation
-from tests.containers.engine import Engine, engine
 from tests.containers.sites import GRAPE, NEIGHBOURS, SIDES, Machines, Side, machines
+from tests.support.docker_engine import Engine, engine
 from tests.support.namespace import Namespace
 
 SECONDS = 240.0
