@@ -1,3 +1,3 @@
 """The version of this release. It equals the one in pyproject.toml, which is absent when the appliance runs."""
 
-VERSION = "0.2.0"
+VERSION = "0.3.0"

@@ -129,6 +129,12 @@ SUITES = (
         *TWO_FILES_AT_ONCE,
         busy=0.4,
     ),
+    _suite(
+        "upgrade",
+        10,
+        0,
+        "the last release, replaced by this one and back under load; needs this repository's history",
+    ),
     _suite("brokers", 4, 1, "Kafka 2.8 to the newest, each as source and as destination", busy=0.6),
     _suite(
         "networks",

@@ -1,7 +1,6 @@
 """Replicators with their Spark that wake up, or begin, after a failover: nothing of theirs comes into the copies."""
 
 import asyncio
-import subprocess
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
@@ -12,11 +11,11 @@ from tests.faults.history import Partition
 from tests.faults.network import Network
 from tests.faults.run import Run
 from tests.support.patience import PATIENCE
+from tests.support.releases import archived
 from tests.support.rows import end
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-CHECKOUT = Path(__file__).parent.parent.parent
 WITHOUT_STATES = "626d1c5"
 """The newest commit of a release that knows no states."""
 
@@ -94,11 +93,3 @@ async def test_a_release_that_knows_no_states_writes_nothing_after_a_failover(ru
         async with asyncio.timeout(PATIENCE):
             while run.replicator.process is awakened:
                 await asyncio.sleep(0.1)
-
-
-def archived(commit: str, directory: Path) -> Path:
-    """The code of a commit."""
-    directory.mkdir()
-    archive = subprocess.run(["git", "-C", CHECKOUT, "archive", commit], stdout=subprocess.PIPE, check=True)
-    subprocess.run(["tar", "-x", "-C", directory], input=archive.stdout, check=True)
-    return directory
