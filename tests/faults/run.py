@@ -22,6 +22,7 @@ from tests.faults.views import Views
 from tests.faults.workload import Workload
 from tests.support.administration import make_topic, topics
 from tests.support.patience import PATIENCE
+from tests.support.releases import Release
 
 RECOVERY = 120.0
 """Seconds within which everything that was written has to be copied, once a fault is healed."""
@@ -42,6 +43,8 @@ class Run:
     network: Network
     seed: int
     directory: Path
+    release: Release | None = None
+    """The release whose replicators and commands are started from now on; None is the code of the tests."""
     tag: str = field(default_factory=lambda: f"{os.getpid()}-{next(_numbers)}")
     replicator: Supervised = field(init=False)
     workload: Workload = field(init=False)
@@ -87,7 +90,7 @@ class Run:
 
     async def command(self, name: str, *options: str) -> str:
         """Run a command on the link; what it has said."""
-        command = await self.network.link.start(name, options=options, **self.variables())
+        command = await self.network.link.start(name, options=options, release=self.release, **self.variables())
         assert await command.wait(RECOVERY) == 0, command.failure("failed")
         return command.log_file.read_text()
 
@@ -243,4 +246,5 @@ class Run:
         }
 
     async def _start_replicator(self, mutation: str) -> OwnedProcess:
-        return await self.network.link.start("replicate", injected(self.directory, mutation), **self.variables())
+        environment = injected(self.directory, mutation)
+        return await self.network.link.start("replicate", environment, release=self.release, **self.variables())

@@ -44,6 +44,13 @@ class Supervised:
         await self._launch()
         self.keep()
 
+    async def replace(self, start: Callable[[], Awaitable[OwnedProcess]] | None = None) -> None:
+        """Stop it as an operator does, and start it again, from now on by ``start``."""
+        await self.release()
+        await self.process.stop()
+        self._start = start or self._start
+        await self.start()
+
     def keep(self) -> None:
         """Start it again whenever it ends, from now on."""
         self._keeping = asyncio.create_task(self._keep(), name="supervisor")

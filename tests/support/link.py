@@ -25,6 +25,7 @@ from testbed.process import OwnedProcess
 from tests.support.administration import clear, make_topic, own_topics
 from tests.support.patience import PATIENCE
 from tests.support.processes import family
+from tests.support.releases import Release
 
 ORANGE_KEY = ApiKey("ORANGE", Secret("orange-api-secret"))
 GRAPE_KEY = ApiKey("GRAPE", Secret("grape-api-secret"))
@@ -87,16 +88,21 @@ class Link:
         environment: Mapping[str, str] = os.environ,
         options: Sequence[str] = (),
         program: str = "appliance.cli",
+        release: Release | None = None,
         **changed: str,
     ) -> OwnedProcess:
-        """Start one of the appliance's commands, with changed settings; ``program`` is a module that has them."""
+        """Start one of the appliance's commands, with changed settings.
+
+        ``program`` is a module that has them; with ``release`` it is that release's command, in its own environment.
+        """
         name = f"{command}-{time.monotonic_ns()}"
         env_file = self.directory / f"{name}.sh"
         variables = self.variables() | changed
         env_file.write_text("".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items()))
         env_file.chmod(0o600)
-        command_line = [sys.executable, "-m", program, command, *options, "--env-file", str(env_file)]
-        own = {**environment, "TMPDIR": str(self.directory)}
+        beginning = release.program if release else (sys.executable, "-m", program)
+        command_line = [*beginning, command, *options, "--env-file", str(env_file)]
+        own = {**(release.variables if release else environment), "TMPDIR": str(self.directory)}
         return await OwnedProcess.start(name, command_line, self.directory / f"{name}.log", own)
 
     @contextlib.asynccontextmanager
