@@ -54,7 +54,7 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
     passed = passed_conf(parsed.conf, frozenset(secrets_of(settings)))
     bound = Bound(settings.engine.max_bytes_per_second, bytes_per_second)
     with tempdir(settings.replicator) as directory:
-        async with _java(settings, parsed.env_file.resolve(), directory, passed) as (settings, jvm):
+        async with _java(settings, parsed.env_file.absolute(), directory, passed) as (settings, jvm):
             from appliance.audit.model.progress import AuditProgress
             from appliance.clock import now_ms
             from appliance.driver.composition import Composition

@@ -83,7 +83,7 @@ async def _audit(settings: Settings, parsed: argparse.Namespace, _: asyncio.Even
         )
     sql = parsed.sql if parsed.last is None else newest(parsed.last, utc_now())
     show = as_json if parsed.json else _as_csv if parsed.csv else _as_table
-    async with local_spark(settings.engine, f"{settings.replicator}-audit", parsed.env_file.resolve()) as spark:
+    async with local_spark(settings.engine, f"{settings.replicator}-audit", parsed.env_file.absolute()) as spark:
         await asyncio.to_thread(lambda: show(query(spark, settings.audit.path, sql)))
 
 

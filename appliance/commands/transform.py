@@ -85,7 +85,7 @@ async def _tried(settings: Settings, parsed: argparse.Namespace, statement: Stat
         reading = [_read(source, metadata, topic, parsed.records, parsed.start == "newest") for topic in topics]
         records_read = [each for records in await asyncio.gather(*reading) for each in records]
     engine, name = replace(settings.engine, tasks=1), f"{settings.replicator}-sql"
-    async with local_spark(engine, name, parsed.env_file.resolve()) as spark:
+    async with local_spark(engine, name, parsed.env_file.absolute()) as spark:
         session = await asyncio.to_thread(spark.sql_session)
         evaluation = await asyncio.to_thread(Evaluation, session, statement, settings.transform.salt)
         return await asyncio.to_thread(_outcomes, evaluation, records_read)

@@ -73,7 +73,7 @@ def _present_bound(env_file: Path, process: Mapping[str, str]) -> int:
 
 
 async def _console(settings: Settings, parsed: argparse.Namespace, stopping: asyncio.Event) -> None:
-    await run_console(settings, parsed.env_file.resolve(), os.environ, stopping)
+    await run_console(settings, parsed.env_file.absolute(), os.environ, stopping)
 
 
 CONSOLE = Command(

@@ -71,7 +71,7 @@ class DestinationVm:
 
         statement, engine = Statement.of(self.settings.transform), replace(self.settings.engine, tasks=1)
         assert statement
-        async with local_spark(engine, f"{self.settings.replicator}-doctor", self._settings_file.resolve()) as spark:
+        async with local_spark(engine, f"{self.settings.replicator}-doctor", self._settings_file.absolute()) as spark:
             session = await asyncio.to_thread(spark.sql_session)
             await asyncio.to_thread(check, session, statement, bool(self.settings.transform.salt))
         return passed(f"{statement.name}: accepted")

@@ -113,7 +113,7 @@ async def _spark(
 
             try:
                 offsets = offsets_of(jobs)
-                starting = spark_verification(settings, parsed.env_file.resolve(), sql, offsets=offsets, shared=shared)
+                starting = spark_verification(settings, parsed.env_file.absolute(), sql, offsets=offsets, shared=shared)
                 spark = await stack.enter_async_context(starting)
             except ProcessFailed as error:
                 if sql or not by_itself:

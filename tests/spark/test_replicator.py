@@ -2,7 +2,13 @@
 
 import asyncio
 import ipaddress
+import os
+import shlex
+import shutil
 import signal
+import sys
+import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -103,6 +109,45 @@ async def test_a_bound_that_is_changed_in_the_settings_holds_without_a_restart_a
         await replicator.wait_for_line("bound changed bytes_per_second=0", PATIENCE)
         await until_copied(orders, "orders", 6000)
     assert read_rows(orders.orange, "orders", 0) == read_rows(orders.grape, "orders.copy", 0)
+
+
+def mount(volume: Path, text: str) -> Path:
+    """A settings file as Kubernetes mounts a Secret: a change makes a new folder, moves a link to it, and removes the
+    old one."""
+    folder, link, new_link = volume / f"..{time.monotonic_ns()}", volume / "..data", volume / "..data_tmp"
+    old = link.resolve()
+    folder.mkdir()
+    (folder / "setenv.sh").write_text(text)
+    (folder / "setenv.sh").chmod(0o400)
+    new_link.symlink_to(folder.name)
+    new_link.replace(link)
+    if old != link:
+        shutil.rmtree(old)
+    file = volume / "setenv.sh"
+    if not file.is_symlink():
+        file.symlink_to("..data/setenv.sh")
+    return file
+
+
+async def test_case_1390_tasks_find_the_settings_after_kubernetes_has_replaced_them(
+    orders: Link, tmp_path: Path
+) -> None:
+    """Before, a task that started after any change of the Secret looked for the folder that was mounted at first."""
+    text = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in orders.variables().items())
+    program = [sys.executable, "-m", "appliance.cli", "replicate", "--env-file", str(mount(tmp_path, text))]
+    orders.produce("orders", 10)
+    async with orders.tunnel():
+        replicator = await OwnedProcess.start("mounted", program, tmp_path / "log", {**os.environ, "TMPDIR": "/tmp"})
+        try:
+            await until_copied(orders, "orders", 10)
+            mount(tmp_path, text + "export MAX_BYTES_PER_SECOND='1000000000'\n")
+            for worker in tasks(replicator):
+                worker.kill()
+            orders.produce("orders", 10)
+            await until_copied(orders, "orders", 20)
+            await replicator.wait_for_line("bound changed bytes_per_second=1000000000", PATIENCE)
+        finally:
+            await replicator.kill()
 
 
 @pytest.mark.parametrize("wrong_end", ["source", pytest.param("destination", marks=pytest.mark.release)])
