@@ -6,4 +6,5 @@
 - ``configuration``, ``passed_conf``: its settings; pure.
 - ``host``: the release and the settings of a task's host.
 - ``standalone``: a Spark cluster of one's own.
+- ``pod``: an executor in a pod of Kubernetes.
 """
