@@ -132,6 +132,10 @@ COMMANDS: Mapping[str, tuple[str, str | Command]] = {
         "appliance.commands.order.command:ORDER",
     ),
     "verify": ("read both sides and compare them", "appliance.verify.command:VERIFY"),
+    "support-bundle": (
+        "write what support needs into one file without secrets",
+        "deploy.support.command:SUPPORT_BUNDLE",
+    ),
 }
 """The commands by name: a line of help, and where the command is, unless here."""
 
@@ -139,7 +143,12 @@ COMMANDS: Mapping[str, tuple[str, str | Command]] = {
 def command(name: str) -> Command:
     """Import a command, and with it no more than it needs: the tunnel's ends import no Spark."""
     where = COMMANDS[name][1]
-    command: Command = pkgutil.resolve_name(where) if isinstance(where, str) else where
+    try:
+        command: Command = pkgutil.resolve_name(where) if isinstance(where, str) else where
+    except ModuleNotFoundError as error:
+        if error.name != "deploy":
+            raise
+        sys.exit(f"appliance {name}: it is not in the image: run bin/appliance {name} in the link's folder on the VM")
     return command
 
 

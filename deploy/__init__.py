@@ -5,4 +5,6 @@
 - ``render``: the texts of the files; no IO.
 - ``materials``: the bill of materials.
 - ``monitoring``: the alerts for Prometheus and the dashboard for Grafana; no IO.
+- ``support``: the bundle for those who help.
+- ``docker``: Compose on this VM.
 """

@@ -11,10 +11,11 @@ from appliance.errors import ApplianceError
 from appliance.output import say, say_error
 from appliance.runtime.confinement import keep_memory_private
 from appliance.settings.values import Side
+from deploy.docker import compose_command
 from deploy.prepare import report
 from deploy.prepare.checks import made_up_name_warnings
 from deploy.prepare.preparation import prepare, read
-from deploy.prepare.vm import compose_command, notes, resolver
+from deploy.prepare.vm import notes, resolver
 from deploy.prepare.writing import write
 from deploy.render.compose import DESTINATION_VM, SOURCE_VM
 from deploy.render.firewall import FORMATS, ready, rules

@@ -3,11 +3,11 @@
 import ipaddress
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 from appliance.settings.target import Target
+from deploy.docker import has_compose_plugin
 from deploy.render.vm import IMAGE_USER
 
 _RESOLVER_FILES = (Path("/run/systemd/resolve/resolv.conf"), Path("/etc/resolv.conf"))
@@ -53,13 +53,6 @@ def nameservers(text: str) -> Iterator[Target]:
             yield Target(str(address), _DNS_PORT)
 
 
-def compose_command() -> str:
-    """The command of Compose on this VM."""
-    if shutil.which("docker-compose") is None and shutil.which("docker") and _has_compose_plugin():
-        return "docker compose"
-    return "docker-compose"
-
-
 def notes() -> list[str]:
     """Requirements of the next command that are missing."""
     missing = [f"{program} is not installed" for program in ("docker", "docker-compose") if _lacks(program)]
@@ -73,12 +66,4 @@ def notes() -> list[str]:
 def _lacks(program: str) -> bool:
     if shutil.which(program):
         return False
-    return program == "docker" or not (shutil.which("docker") and _has_compose_plugin())
-
-
-def _has_compose_plugin() -> bool:
-    try:
-        answer = subprocess.run(["docker", "compose", "version"], capture_output=True, timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return answer.returncode == 0
+    return program == "docker" or not (shutil.which("docker") and has_compose_plugin())
