@@ -24,6 +24,7 @@ from tests.support.dns import Script, answer, scripted_server
 from tests.support.order_chains import Chains, followed
 from tests.support.order_writers import OrderWriter
 from tests.support.patience import PATIENCE
+from tests.support.releases import Release
 from tests.support.settings import SECRET, write_settings
 
 NAMES = ("orange", "grape", "lemon", "melon", "peach")
@@ -73,10 +74,12 @@ class Ordered:
             variables[f"{name.upper()}_SECURITY_PROTOCOL"] = "PLAINTEXT"
         return write_settings(self.directory / f"{own}.sh", variables | changed)
 
-    async def process(self, own: str, **changed: str) -> OwnedProcess:
-        """The process beside one cluster."""
-        line = [sys.executable, "-m", "appliance.cli", "order", "run", "--env-file", str(self.settings(own, **changed))]
-        return await OwnedProcess.start(f"order of {own}", line, self.directory / f"{own}.log")
+    async def process(self, own: str, release: Release | None = None, **changed: str) -> OwnedProcess:
+        """The process beside one cluster; with ``release`` that release's."""
+        program = release.program if release else (sys.executable, "-m", "appliance.cli")
+        line = [*program, "order", "run", "--env-file", str(self.settings(own, **changed))]
+        variables = release.variables if release else None
+        return await OwnedProcess.start(f"order of {own}", line, self.directory / f"{own}.log", variables)
 
     @contextlib.asynccontextmanager
     async def processes(self, **changed: str) -> AsyncIterator[dict[str, OwnedProcess]]:
