@@ -29,7 +29,7 @@ from deploy.support.secrets import KnownSettings, known_settings, named_like_sec
 
 _STDOUT = Path("-")
 _SIDES = ("source", "destination", "order")
-_SAYS = """\
+_EXPLANATION = """\
 Masked: every secret of the settings, in each form in which a text may have it, and what looks like a password, a token
 or a private key. Not masked: names of hosts, topics, groups and users, addresses, offsets, the SQL. Look at it before
 you send it.
@@ -69,7 +69,7 @@ async def _support_bundle(parsed: argparse.Namespace, stopping: asyncio.Event) -
     entries = [Entry("settings.txt", known.shown.encode(), "; ".join(known.unread)), *gathered.entries]
     masked = [Entry(each.file, masking.masked(each.content), _text(masking, each.remark)) for each in entries]
     head = f"kafka-cloud-replicator {VERSION}, {now.isoformat(timespec='seconds')}"
-    index = "\n".join([head, "", *(each.line for each in masked), "", _SAYS])
+    index = "\n".join([head, "", *(each.line for each in masked), "", _EXPLANATION])
     files = {"README.txt": index.encode()} | {each.file: each.content for each in masked if each.content}
     name, seconds = f"support-{_link_name()}-{now:%Y%m%dT%H%M%SZ}", int(now.timestamp())
     if parsed.output == _STDOUT:
@@ -82,14 +82,15 @@ async def _support_bundle(parsed: argparse.Namespace, stopping: asyncio.Event) -
 
 async def _gathered(parsed: argparse.Namespace, known: KnownSettings) -> _Gathered:
     """All parts, which run at once, and the logs that were given."""
-    if composed := is_prepared(Path()):
-        containers = await containers_here()
+    if is_prepared(Path()):
+        no_log, containers = "no container of the link is there, or Docker does not answer", await containers_here()
         parts, secrets = await compose_parts(containers), named_like_secrets(await environment_of(containers))
     else:
-        parts, secrets = [*process_parts(parsed.env_file, parsed.side, known.values)], frozenset()
-    logs = [log_part(number, str(log)) for number, log in enumerate(parsed.logs, 1)]
-    missing = [] if composed or logs else [Entry("log-1.txt", b"", "no log: give one with --logs FILE")]
-    return _Gathered([*missing, *await asyncio.gather(*map(_entry, (*logs, *parts)))], secrets)
+        no_log, parts = "give one with --logs FILE", [*process_parts(parsed.env_file, parsed.side, known.values)]
+        secrets = frozenset()
+    parts = [*(log_part(number, str(log)) for number, log in enumerate(parsed.logs, 1)), *parts]
+    absent = [] if any(part.file.startswith("log-") for part in parts) else [Entry("log-1.txt", b"", no_log)]
+    return _Gathered([*absent, *await asyncio.gather(*map(_entry, parts))], secrets)
 
 
 async def _entry(part: Part) -> Entry:

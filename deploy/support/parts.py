@@ -38,6 +38,8 @@ except urllib.error.URLError as error:
     sys.exit(f"{sys.argv[1]}: {error.reason}")
 sys.stdout.buffer.write(page.read())
 """
+_NO_CONTAINER = "raise SystemExit('no container of the link is there')"
+"""A program that only says so: Compose would build an image for the doctor, and that takes minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,8 @@ async def compose_parts(containers: Sequence[str]) -> list[Part]:
     names = await _words(["docker", "inspect", "--format", "{{.Name}}", *containers]) if containers else []
     parts = [Part("containers.txt", [*compose, "ps", "-a"]), Part("versions.txt", [sys.executable, str(_VERSIONS)])]
     parts += [Part(f"log-{name.strip('/')}.txt", [*_LOGS, name.strip("/")], whole=True) for name in names]
-    parts.append(Part("doctor.json", _doctor(compose, services), _DOCTOR_SECONDS))
+    doctor = _doctor(compose, services) if containers else [sys.executable, "-c", _NO_CONTAINER]
+    parts.append(Part("doctor.json", doctor, _DOCTOR_SECONDS))
     for service in services:
         inside = [*compose, "exec", "-T", service]
         if service != "doctor":

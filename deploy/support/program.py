@@ -15,8 +15,8 @@ from appliance.runtime.child_process import killed_with_parent
 BYTES_MAX = 32 * 1024 * 1024
 """Bound of an output; of a longer one the end is taken."""
 
-_CAUSE_LINES, _CAUSE_MAX = 3, 300
-"""Bounds of what a program says of its failure: lines, and characters of each."""
+_CAUSE_MAX = 300
+"""Characters of the last line that a program has said of its failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,11 @@ async def output_of(
             in_time = await ends_within(seconds, process.wait())
         finally:
             await _end(process)
-        lines = last_bytes(errors).decode("utf-8", "replace").strip().splitlines()[-_CAUSE_LINES:]
-        cause = "; ".join(line.strip()[:_CAUSE_MAX] for line in lines)
+        *_, cause = ("", *last_bytes(errors).decode("utf-8", "replace").strip().splitlines())
         status = f"ended with {process.returncode}" if in_time else f"did not end within {seconds:g} s"
-        fault = "" if in_time and process.returncode == 0 else ": ".join(filter(None, [status, cause]))
+        fault = (
+            "" if in_time and process.returncode == 0 else ": ".join(filter(None, [status, cause.strip()[:_CAUSE_MAX]]))
+        )
         return Output(last_bytes(written), fault)
 
 

@@ -40,7 +40,7 @@ def test_every_test_that_is_cited_exists(path: Path) -> None:
     assert words(r"`(test_\w+)`", path.read_text()) <= TESTS
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("path", [*DOCUMENTS, ROOT / "CHANGELOG.md"], ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_file_that_is_named_exists(path: Path) -> None:
     named = words(
         r"`((?:appliance|deploy|testbed|demo|docs|bin|tests|bench|monitoring)/[\w/.-]*\w)(?: [^`]*)?`", path.read_text()

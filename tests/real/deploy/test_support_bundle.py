@@ -100,7 +100,7 @@ async def test_it_is_there_while_everything_is_down_and_names_what_could_not_be_
     for missing in ("log-1.txt", "replicator-metrics.txt", "tunnel-status.txt"):
         assert missing not in files
         assert f"{missing}: not there (" in index
-    assert "log-1.txt: not there (no log: give one with --logs FILE)" in index
+    assert "log-1.txt: not there (give one with --logs FILE)" in index
     assert all(line in said for line in index.splitlines())
     assert said.splitlines()[-1].startswith(f"The bundle is {tmp_path}/support-")
 
