@@ -86,6 +86,10 @@ startupProbe:
   {{- merge (dict "periodSeconds" 2 "failureThreshold" 90) $probe | toYaml | nindent 2 }}
 livenessProbe:
   {{- merge (dict "periodSeconds" 30 "failureThreshold" 3) $probe | toYaml | nindent 2 }}
+{{- if hasKey . "readiness" }}
+readinessProbe:
+  {{- merge (dict "periodSeconds" 15 "failureThreshold" 1) $probe | toYaml | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{/* Memory of an end of the tunnel in MiB: deploy/render/limits.py has the reasons. */}}

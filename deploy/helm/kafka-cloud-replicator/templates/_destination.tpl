@@ -102,7 +102,11 @@ spec:
       command: [appliance, console]
       env:
         - {name: NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
-        {{- include "kcr.environment" (merge (dict "own" (merge (dict "CONTROL_CENTER_LISTEN" "0.0.0.0:8082" "CONSOLE_LISTEN" "127.0.0.1:8080") $program)) $page) | trim | nindent 8 }}
+        {{- $own := merge (dict "CONTROL_CENTER_LISTEN" "0.0.0.0:8082" "CONSOLE_LISTEN" "127.0.0.1:8080") $program }}
+        {{- if not (hasKey $settings "CONTROL_CENTER_NAMES") }}
+        {{- $_ := set $own "CONTROL_CENTER_NAMES" (printf "%s-pages.$(NAMESPACE).svc" (include "kcr.fullname" .)) }}
+        {{- end }}
+        {{- include "kcr.environment" (merge (dict "own" $own) $page) | trim | nindent 8 }}
       ports:
         - {name: control-center, containerPort: 8082}
       {{- $tls := or (hasKey $settings "CONSOLE_TLS_CERTIFICATE_FILE") (hasKey .Values.files "CONSOLE_TLS_CERTIFICATE_FILE") }}

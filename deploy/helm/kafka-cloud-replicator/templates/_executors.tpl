@@ -6,7 +6,6 @@
   (printf "spark.kubernetes.container.image=%s" (include "kcr.image" .))
   "spark.kubernetes.namespace=$(NAMESPACE)"
   "spark.kubernetes.driver.pod.name=$(POD_NAME)"
-  (printf "spark.kubernetes.executor.podNamePrefix=%s" (include "kcr.fullname" .))
   "spark.kubernetes.executor.podTemplateFile=/etc/executor/pod.yaml"
   "spark.kubernetes.executor.podTemplateContainerName=executor"
   (printf "spark.executor.instances=%v" .Values.executors.instances)

@@ -26,7 +26,7 @@ spec:
       ports:
         - {name: tunnel, containerPort: {{ $settings.TUNNEL_PORT }}}
         - {name: tunnel-pages, containerPort: 8081}
-      {{- include "kcr.probes" (dict "port" 8081) | trim | nindent 6 }}
+      {{- include "kcr.probes" (dict "port" 8081 "readiness" true) | trim | nindent 6 }}
       resources:
         {{- include "kcr.resources" (dict "given" .Values.tunnel.resources "limit" (include "kcr.tunnelMemory" (dict "settings" $settings "ssh" false)) "request" 128 "cpu" "100m") | trim | nindent 8 }}
       volumeMounts:
