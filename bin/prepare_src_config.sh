@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prepares this VM as the source of the link: checks setenv.sh, writes docker-compose.yml, prints the ports to open and the next steps.
+# Prepares this VM as the source of the link: checks setenv.sh, writes prepared/ and .env, prints the ports to open and the next steps.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 exec "${PYTHON:-python3}" -I bin/environment.py requirements-prepare.lock deploy.prepare source "$@"

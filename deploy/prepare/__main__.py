@@ -14,6 +14,7 @@ from appliance.settings.values import Side
 from deploy.docker import compose_command
 from deploy.prepare import report
 from deploy.prepare.checks import made_up_name_warnings
+from deploy.prepare.compose_env import write_env
 from deploy.prepare.preparation import prepare, read
 from deploy.prepare.vm import notes, resolver
 from deploy.prepare.writing import write
@@ -21,7 +22,7 @@ from deploy.render.compose import DESTINATION_VM, SOURCE_VM
 from deploy.render.firewall import FORMATS, ready, rules
 
 _DESCRIPTION = """\
-Checks setenv.sh, and writes docker-compose.yml and the folder prepared/ beside it.
+Checks setenv.sh, and writes the folder prepared/, and .env, by which Compose finds the files in it.
 
 Then prints the changes, the firewall rules of the link, and the next command. Run again with the same
 settings it changes nothing. For a total order (GLOBAL_CLUSTERS), both scripts prepare the VM alike. Exit
@@ -77,9 +78,12 @@ def _run(machine: Side, parsed: argparse.Namespace) -> int:
         return 0
     prepared = prepare(Path(), parsed.env_file, _ROLES[machine], os.environ)
     outcomes = [write(Path(), file, prepared.owner, dry=parsed.check) for file in prepared.files]
+    outcomes.append(write_env(Path(), prepared.env, dry=parsed.check))
     say(*report.heading(prepared.settings, machine).split("\n"))
+    warnings = prepared.env.hidden_by(os.environ)
     if machine is Side.SOURCE or prepared.settings.source.member:
-        say(*report.warnings(made_up_name_warnings(prepared.settings.tunnel, resolver())).splitlines())
+        warnings += made_up_name_warnings(prepared.settings.tunnel, resolver())
+    say(*report.warnings(warnings).splitlines())
     say(*report.written(outcomes, dry=parsed.check).split("\n"))
     say(*report.firewall(rules(prepared.settings), report.name(prepared.settings, machine)).split("\n"))
     if parsed.check:

@@ -24,6 +24,8 @@ from deploy.render.vm import PortMapping, Vm
 _IN_CONTAINERS = (ipaddress.IPv4Address("127.0.0.1"), ipaddress.IPv4Address("127.0.0.11"))
 """Addresses of the shim and of Docker's own resolver."""
 
+_PREPARED_BEFORE = ("prepared", ".env")
+
 _PORT = re.compile(r'^ +- "(\S+:\d+):\d+"$', re.MULTILINE)
 
 
@@ -115,24 +117,28 @@ def made_up_name_warnings(settings: TunnelSettings, resolver: Target | None) -> 
 def port_conflicts(folder: Path, mappings: Sequence[PortMapping]) -> list[str]:
     """A fault for each port that a link in a folder beside this one also publishes, or on which another program
     listens."""
-    ours = _published_in(folder)
+    ours, here = _published_in(folder), folder.resolve()
     faults = [
         f"{one.variable}: the link in {other} publishes {at} too: choose another"
-        for other in sorted(folder.resolve().parent.glob(f"*/{COMPOSE_FILE}"))
-        if other.parent != folder.resolve()
-        for at in _published_in(other.parent)
+        for other in sorted(here.parent.glob("*"))
+        if other != here
+        for at in _published_in(other)
         for one in mappings
         if one.clashes_with(at)
     ]
+    if not ours and any((folder / name).exists() for name in _PREPARED_BEFORE):
+        return faults  # the link's own containers may have the ports; Docker names one that another program has
     busy = [one for one in mappings if one.at not in ours and _is_taken(one.at)]
     return faults or [f"{one.variable}: another program has {one.at}: stop it, or choose another" for one in busy]
 
 
 def _published_in(folder: Path) -> set[Target]:
-    """The ports that a folder's docker-compose.yml publishes; none if it cannot be read."""
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        return set(_targets((folder / COMPOSE_FILE).read_text("utf-8")))
-    return set()
+    """The ports that a link's folder publishes, also one of an older release; none if it cannot be read."""
+    found: set[Target] = set()
+    for name in (COMPOSE_FILE, Path(COMPOSE_FILE).name):
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            found.update(_targets((folder / name).read_text("utf-8")))
+    return found
 
 
 def _targets(text: str) -> Iterator[Target]:

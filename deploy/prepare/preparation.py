@@ -12,18 +12,20 @@ from appliance.settings.env_file import describes_order, load, read_either
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
 from deploy.prepare.checks import container_faults, port_conflicts
+from deploy.prepare.compose_env import EnvFile, prepared_env
 from deploy.prepare.vm import container_user, resolver
 from deploy.render.compose import ORDER_VM, RenderedFile, rendered
 from deploy.render.container import SALT, SERVICES
-from deploy.render.vm import PortMapping, Vm, port_mappings
+from deploy.render.vm import PortMapping, Vm, bridge, port_mappings
 
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """The files of a VM, their future ``owner`` (user and group), and the ports that they publish."""
+    """The files of a VM with their future ``owner`` (user and group), its .env, and the ports that it publishes."""
 
     settings: Settings
     files: tuple[RenderedFile, ...]
+    env: EnvFile
     owner: tuple[int, int]
     port_mappings: tuple[PortMapping, ...]
 
@@ -36,9 +38,13 @@ def prepare(folder: Path, env_file: Path, role: Role, process: Mapping[str, str]
     vm = Vm(user, group, os.cpu_count() or 1, folder.resolve(), resolver(), _salt(folder, role))
     ports = port_mappings(environment, settings, role)
     faults = container_faults(settings, role, vm) + port_conflicts(folder, ports)
+    try:
+        env = prepared_env(folder, bridge(settings.tunnel.link, role))
+    except SettingsError as error:
+        raise SettingsError([*faults, *error.faults]) from error
     if faults:
         raise SettingsError(faults)
-    return Preparation(settings, rendered(environment, settings, role, vm), (user, group), ports)
+    return Preparation(settings, rendered(environment, settings, role, vm), env, (user, group), ports)
 
 
 def read(env_file: Path, role: Role, process: Mapping[str, str]) -> tuple[Settings, Role]:

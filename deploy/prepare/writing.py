@@ -11,14 +11,15 @@ import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from appliance.errors import SettingsError
 from appliance.settings.variables import TABLE
 from deploy.render.compose import RenderedFile
 from deploy.render.container import SALT
 
-_NEW_FILES = "prepared"
-"""Folder in which a file is written before it is moved. Only its owner can enter it, and Git ignores it."""
+_FOLDER, _FOLDER_MODE = "prepared", 0o711
+"""The folder of the files. Whoever may use Docker must reach docker-compose.yml in it; each secret's file is closed."""
 
 _OF_ANY_CLUSTER = r"\w{1,18}_(?:API_SECRET|SSL_KEY_PASSWORD)"
 _CONFIDENTIAL = "|".join([*(variable.name for variable in TABLE if variable.confidential), _OF_ANY_CLUSTER])
@@ -86,15 +87,21 @@ def _write_over(path: Path, file: RenderedFile, owner: tuple[int, int]) -> None:
     with path.open("r+b") as old:
         os.fchmod(old.fileno(), file.mode)
         os.fchown(old.fileno(), *owner)
-        old.write(file.text.encode())
-        old.truncate()
-        old.flush()
-        os.fsync(old.fileno())
+        write_over(old, file.text)
+
+
+def write_over(file: BinaryIO, text: str) -> None:
+    """Make this the text of an open file, without emptying it before."""
+    file.write(text.encode())
+    file.truncate()
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _put(folder: Path, file: RenderedFile, owner: tuple[int, int]) -> None:
-    (folder / _NEW_FILES).mkdir(mode=0o700, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=folder / _NEW_FILES, prefix=".")
+    (folder / _FOLDER).mkdir(exist_ok=True)
+    (folder / _FOLDER).chmod(_FOLDER_MODE)
+    descriptor, name = tempfile.mkstemp(dir=folder / _FOLDER, prefix=".")
     try:
         with open(descriptor, "w", encoding="utf-8") as new:
             new.write(file.text)

@@ -1,4 +1,8 @@
-"""The files of a VM: docker-compose.yml, and the settings of each service below ``prepared/``."""
+"""The files of a VM, all in ``prepared/``: docker-compose.yml, and the settings of each service.
+
+Compose reads that file after the one in Git, which is the first in COMPOSE_FILE of .env. So relative paths in it, and
+in a docker-compose.override.yml, are those of the link's folder, and the project is called after that folder.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -30,7 +34,7 @@ from deploy.render.vm import (
     port_mappings,
 )
 
-COMPOSE_FILE = "docker-compose.yml"
+COMPOSE_FILE = "prepared/docker-compose.yml"
 SOURCE_VM = Role.SOURCE
 DESTINATION_VM = Role.DESTINATION | Role.REPLICATOR | Role.CONSOLE
 ORDER_VM = Role.SOURCE | Role.DESTINATION | Role.REPLICATOR

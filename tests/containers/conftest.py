@@ -42,8 +42,8 @@ def link(vpcs: Vpcs) -> Link:
     """The link from orange to grape, running on both VMs."""
     made = Link(vpcs, ORANGE, GRAPE)
     made.clone()
-    made.prepare()
     adapt(made)
+    made.prepare()
     load(made)
     for side in (GRAPE, ORANGE):
         made.up(side)

@@ -13,8 +13,8 @@ _DESCRIPTORS = 65536
 
 def adapt(link: Link) -> None:
     """Write docker-compose.override.yml for this environment: fewer file descriptors."""
-    for side, name in ((link.source, "tunnel"), (link.destination, "gateway")):
-        override = {"services": {name: limits()} if limits() else {}}
+    for side, name in ((link.source, "tunnel"), (link.destination, "gateway")) if limits() else ():
+        override = {"services": {name: limits()}}
         (link.folder(side) / "docker-compose.override.yml").write_text(yaml.safe_dump(override))
 
 

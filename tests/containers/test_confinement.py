@@ -39,7 +39,7 @@ def service(link: Link, request: pytest.FixtureRequest) -> Service:
 def files_with(link: Link) -> list[Path]:
     """The files of the prepare scripts that other users may read."""
     folders = (link.folder(ORANGE), link.folder(GRAPE))
-    written = [path for folder in folders for path in [folder / "docker-compose.yml", *folder.glob("prepared/*")]]
+    written = [path for folder in folders for path in [folder / ".env", *folder.glob("prepared/*")]]
     return [path for path in written if path.stat().st_mode & 0o077]
 
 

@@ -2,103 +2,18 @@
 
 import os
 import re
-import shutil
 import socket
 import stat
-import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import yaml
 
-from appliance.settings.variables import NAMES, TABLE
 from deploy.prepare.vm import container_user
 from deploy.render.firewall import FORMATS
+from tests.start.folder import ADDRESS, DESTINATION, SOURCE, Link
 from tests.support.order import ADDRESSES, ORDER
-from tests.support.settings import REQUIRED, SECRET
-
-CHECKOUT = Path(__file__).parents[2]
-DIRECTORIES = ("appliance", "deploy", "bin", "templates")
-CLONED = (*DIRECTORIES, "docker-compose.yml", "setenv.sh.template", "requirements-prepare.lock")
-SOURCE, DESTINATION = "prepare_src_config.sh", "prepare_dest_config.sh"
-ADDRESS = "127.78.0.1"
-"""The tunnel's address; no outgoing connection of another test has a port of it."""
-
-SECRETS = [REQUIRED[variable.name] for variable in TABLE if variable.confidential and variable.required]
-
-
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The cache with the scripts' Python environment, which the first script makes."""
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture
-def port() -> str:
-    """A free port of ADDRESS."""
-    with socket.create_server((ADDRESS, 0)) as listening:
-        number = listening.getsockname()[1]
-    return str(number)
-
-
-@pytest.fixture
-def link(tmp_path: Path, cache: Path, port: str) -> "Link":
-    return Link(
-        tmp_path / "kafka-cloud-replicator-orange-grape", cache, {"TUNNEL_LISTEN": ADDRESS, "TUNNEL_PORT": port}
-    )
-
-
-class Link:
-    """A link's folder, and the output of the scripts in it; or an order's, with other ``required`` settings."""
-
-    def __init__(
-        self, folder: Path, cache: Path, settings: Mapping[str, str], required: Mapping[str, str] = REQUIRED
-    ) -> None:
-        self.folder = folder
-        self._cache = cache
-        self._settings = {**required, **settings}
-        for name in CLONED:
-            if (CHECKOUT / name).is_dir():
-                shutil.copytree(CHECKOUT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                shutil.copy2(CHECKOUT / name, folder / name)
-        self.set()
-
-    def set(self, **changes: str) -> None:
-        """Write setenv.sh with these changed settings, which also apply later."""
-        self._settings |= changes
-        text = "".join(f"export {name}='{value}'\n" for name, value in self._settings.items())
-        (self.folder / "setenv.sh").write_text(text)
-        (self.folder / "setenv.sh").chmod(0o600)
-
-    def run(self, script: str, *arguments: str) -> tuple[int, str, str]:
-        """Run the script; return its exit code, stdout and stderr."""
-        process = self.start(script, *arguments)
-        out, err = process.communicate(timeout=180)
-        assert not [secret for secret in SECRETS if secret in out + err]
-        return process.returncode, out, err
-
-    def start(self, script: str, *arguments: str) -> subprocess.Popen[str]:
-        """The script's process."""
-        environment = {name: value for name, value in os.environ.items() if name not in NAMES}
-        return subprocess.Popen(
-            [str(self.folder / "bin" / script), *arguments],
-            env=environment | {"XDG_CACHE_HOME": str(self._cache)},
-            cwd="/",
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def files(self) -> dict[str, str]:
-        """The files of the folder besides the clone's own directories."""
-        paths = [path for path in self.folder.rglob("*") if path.is_file()]
-        return {
-            str(path.relative_to(self.folder)): path.read_text()
-            for path in paths
-            if path.relative_to(self.folder).parts[0] not in DIRECTORIES
-        }
+from tests.support.settings import SECRET
 
 
 @pytest.fixture
@@ -126,7 +41,7 @@ def test_from_a_clone_to_the_next_command_and_again_without_a_change(
     assert re.search(r"^Next\n  docker[- ]compose up -d$", out, re.MULTILINE)
 
     files = link.files()
-    document = yaml.safe_load(files["docker-compose.yml"])
+    document = yaml.safe_load(files["prepared/docker-compose.yml"])
     assert set(document["services"]) == services
     for service in document["services"].values():
         mounted = [volume["source"] for volume in service["volumes"] if volume["type"] == "bind"]
@@ -166,7 +81,7 @@ def test_a_changed_setting_is_shown_and_a_changed_secret_is_not(link: Link) -> N
         assert SECRET[::-1] not in shown
     changed = {path for path, text in link.files().items() if text != before[path]}
     assert changed == {
-        "docker-compose.yml",
+        "prepared/docker-compose.yml",
         *(f"prepared/{name}.sh" for name in ("control-center", "doctor", "gateway", "replicator")),
     }
 
@@ -235,7 +150,7 @@ def test_a_secret_that_a_shell_would_make_is_refused_and_may_be_in_a_file_instea
     os.chown(tmp_path / "shared", *container_user())
     code, _, err = link.run(SOURCE)
     assert code == 0, err
-    volumes = yaml.safe_load(link.files()["docker-compose.yml"])["services"]["tunnel"]["volumes"]
+    volumes = yaml.safe_load(link.files()["prepared/docker-compose.yml"])["services"]["tunnel"]["volumes"]
     assert str(tmp_path / "shared") in [volume["source"] for volume in volumes]
     assert not [path for path, text in link.files().items() if SECRET[::-1] in text]
 
@@ -256,16 +171,16 @@ def test_two_links_and_two_directions_on_one_vm_need_only_another_tunnel_port(li
     assert link.run(SOURCE)[0] == 0
     back = {"SOURCE_CLUSTER_ID": "grape", "DESTINATION_CLUSTER_ID": "orange"}
     folder = link.folder.with_name("kafka-cloud-replicator-grape-orange")
-    assert Link(folder, link._cache, back).run(DESTINATION)[0] == 0
+    assert Link(folder, link.cache, back).run(DESTINATION)[0] == 0
 
     second = Link(
         link.folder.with_name("kafka-cloud-replicator-orange-lemon"),
-        link._cache,
+        link.cache,
         {"DESTINATION_CLUSTER_ID": "lemon", "TUNNEL_LISTEN": ADDRESS, "TUNNEL_PORT": port},
     )
     code, _, err = second.run(SOURCE)
     assert code == 2
-    assert f"TUNNEL_PORT: the link in {link.folder}/docker-compose.yml publishes {ADDRESS}:{port} too" in err
+    assert f"TUNNEL_PORT: the link in {link.folder} publishes {ADDRESS}:{port} too" in err
 
 
 def test_a_tunnel_port_that_another_program_has_is_refused_but_not_one_that_the_link_itself_has(
@@ -285,9 +200,10 @@ def test_either_script_prepares_a_vm_of_an_order_and_prints_the_rules_of_each_pa
     assert code == 0, err
     assert out.strip().startswith("Order replicator-order, the VM beside us-east.1")
     files = order.files()
-    assert set(yaml.safe_load(files["docker-compose.yml"])["services"]) == {"tunnel", "gateway", "order"}
+    assert set(yaml.safe_load(files["prepared/docker-compose.yml"])["services"]) == {"tunnel", "gateway", "order"}
     assert {name for name in files if name.startswith("prepared/")} == {
         *("prepared/tunnel.sh", "prepared/gateway.sh", "prepared/order.sh", "prepared/passwd"),
+        "prepared/docker-compose.yml",
         "prepared/kafka-cloud-replicator-replicator-order.service",
     }
     inbound = [[cell for cell in row if cell != "*"] for row in rows(out) if "inbound" in row]

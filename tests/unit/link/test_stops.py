@@ -10,14 +10,15 @@ from appliance import cli
 from appliance.errors import PartitionStopped
 from appliance.link.model.stops import FOLLOWING, Stop, StopKind
 from deploy.monitoring.alerts import ALERTS, TOPIC
+from deploy.render.compose import DESTINATION_VM
+from tests.support.rendering import compose
 
 DOCS = Path(__file__).parents[3] / "docs"
 
 
 def test_case_847_what_is_printed_in_a_container_is_typed_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
     # The page in its container printed bin/appliance, which is not on the VM.
-    compose = (DOCS.parent / "docker-compose.yml").read_text()
-    (program,) = re.findall(r"APPLIANCE_PROGRAM: (.*)", compose)
+    program = compose(DESTINATION_VM)["x-service"]["environment"]["APPLIANCE_PROGRAM"]
     monkeypatch.setenv("APPLIANCE_PROGRAM", program)
     inside = importlib.reload(appliance.program)
     assert (inside.PROGRAM, inside.DOCTOR) == (inside.IN_CONTAINER, "docker-compose run --rm doctor")

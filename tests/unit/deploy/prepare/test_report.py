@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from deploy.prepare.compose_env import EnvFile
 from deploy.prepare.preparation import Preparation
 from deploy.prepare.report import what_next
 from deploy.render.compose import RenderedFile
@@ -17,7 +18,7 @@ def test_the_boot_units_line_holds_any_path_and_says_what_the_boot_needs(
 ) -> None:
     (folder := tmp_path / "a link's $HOME").mkdir()
     monkeypatch.chdir(folder)
-    prepared = Preparation(settings(), (RenderedFile("link.service", "", 0o644),), (0, 0), ())
+    prepared = Preparation(settings(), (RenderedFile("link.service", "", 0o644),), EnvFile("", None), (0, 0), ())
     said = what_next("docker-compose", prepared, ("other", "VM"), notes)
     (line,) = (line for line in said.splitlines() if "install -m 644" in line)
     label, command = line.strip().split(":", 1)

@@ -9,7 +9,7 @@ from deploy.prepare.writing import write
 from deploy.render.compose import RenderedFile
 
 OWNER = (os.geteuid(), os.getegid())
-OPEN = RenderedFile("docker-compose.yml", "# link\nservices: {}\n", 0o644)
+OPEN = RenderedFile("prepared/docker-compose.yml", "# link\nservices: {}\n", 0o644)
 CLOSED = RenderedFile("prepared/tunnel.sh", "# link\nexport SHARED_SECRET='hunter2'\n", 0o600)
 
 
@@ -27,11 +27,14 @@ def test_a_file_is_written_once_with_its_mode_and_then_left_alone(tmp_path: Path
     assert path.stat().st_ino == inode
 
 
-def test_nobody_else_enters_the_folder_and_nothing_else_is_left_in_it(tmp_path: Path) -> None:
+def test_others_list_nothing_in_the_folder_also_in_one_of_an_older_release_and_nothing_else_is_left_in_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "prepared").mkdir(0o700)
     write(tmp_path, CLOSED, OWNER, dry=False)
     write(tmp_path, OPEN, OWNER, dry=False)
-    assert mode(tmp_path / "prepared") == 0o700
-    assert [path.name for path in (tmp_path / "prepared").iterdir()] == ["tunnel.sh"]
+    assert mode(tmp_path / "prepared") == 0o711
+    assert sorted(path.name for path in (tmp_path / "prepared").iterdir()) == ["docker-compose.yml", "tunnel.sh"]
 
 
 def test_a_dry_run_touches_nothing(tmp_path: Path) -> None:
@@ -67,7 +70,7 @@ def test_settings_are_written_over_where_a_container_has_them_and_other_files_ar
 
 
 def test_a_file_whose_place_cannot_be_had_is_one_clear_line_and_leaves_nothing(tmp_path: Path) -> None:
-    (tmp_path / OPEN.path).mkdir()
-    with pytest.raises(SettingsError, match=r"^docker-compose\.yml: cannot be read or written: Is a directory$"):
+    (tmp_path / OPEN.path).mkdir(parents=True)
+    with pytest.raises(SettingsError, match=rf"^{OPEN.path}: cannot be read or written: Is a directory$"):
         write(tmp_path, OPEN, OWNER, dry=False)
-    assert [path.name for path in tmp_path.iterdir()] == [OPEN.path]
+    assert list((tmp_path / OPEN.path).parent.iterdir()) == [tmp_path / OPEN.path]

@@ -13,7 +13,6 @@ from appliance.settings.env_file import assignment
 from appliance.settings.role import Role, Side
 from appliance.settings.variables import TABLE
 from deploy.render.compose import COMPOSE_FILE, DESTINATION_VM, SOURCE_VM, unit_file
-from deploy.render.example import example
 from deploy.render.vm import IMAGE_USER, link_address
 from tests.support.authority import Authority, page_files
 from tests.support.authority import replace as replace_file
@@ -52,10 +51,6 @@ def volumes(service: dict[str, Any]) -> dict[str, str]:
     bound = [volume for volume in service["volumes"] if volume["type"] == "bind"]
     assert all(volume["read_only"] for volume in bound)
     return {volume["target"]: volume["source"] for volume in bound}
-
-
-def test_the_committed_file_is_what_the_templates_values_render() -> None:
-    assert (ROOT / COMPOSE_FILE).read_text() == example(), "python -m deploy.render.example > docker-compose.yml"
 
 
 @pytest.mark.parametrize("role", VMS)
