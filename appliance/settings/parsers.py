@@ -36,6 +36,15 @@ identifier = matching("[a-zA-Z0-9._-]{0,100}", "at most 100 of the characters a-
 """The name of a cluster, which becomes part of the names of topics and of transactional ids."""
 
 
+_HOST = r"(?:[a-zA-Z0-9][a-zA-Z0-9.-]*|\[[0-9a-fA-F:]+\])(?::[0-9]+)?"
+_PART = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+image = matching(
+    rf"(?:(?:{_HOST}/)?{_PART}(?:/{_PART})*(?::[a-zA-Z0-9_][a-zA-Z0-9_.-]{{0,127}})?(?:@sha256:[0-9a-f]{{64}})?)?",
+    "an image, such as registry.example:5000/name:1.0 or name@sha256:... with 64 hexadecimal digits",
+)
+"""The name of a container image, as Docker takes it."""
+
+
 def expecting(expected: str, parse: Callable[[str], _T]) -> Callable[[str], _T]:
     """The parser ``parse`` with a fault of our own: its ValueError says what is ``expected``."""
 

@@ -20,6 +20,8 @@ class Role(enum.Flag):
 
 TUNNEL_ENDS = Role.SOURCE | Role.DESTINATION
 EVERY_ROLE = TUNNEL_ENDS | Role.REPLICATOR | Role.CONSOLE
+PREPARE_ALONE = Role(0)
+"""Of a variable that the prepare scripts read, and no part of the appliance."""
 LOGIN = Role.DESTINATION | Role.REPLICATOR
 """The roles that log in to the source."""
 

@@ -8,8 +8,8 @@ from appliance.settings.clusters import ClusterSettings, SaslMechanism, Security
 from appliance.settings.control_center import ControlCenterSettings
 from appliance.settings.engine import EngineSettings, OnGap
 from appliance.settings.monitoring import AuditSettings, ConsoleSettings, LogFormat, LogSettings
-from appliance.settings.parsers import choice, listed, yes_or_no
-from appliance.settings.role import TUNNEL_ENDS, Role, Side
+from appliance.settings.parsers import choice, image, listed, yes_or_no
+from appliance.settings.role import PREPARE_ALONE, TUNNEL_ENDS, Role, Side
 from appliance.settings.secret import Secret
 from appliance.settings.target import TargetPattern
 from appliance.settings.topics import GroupSettings, Start, TopicNaming, TopicSettings
@@ -99,6 +99,9 @@ class Settings:
     control_center: ControlCenterSettings
     audit: AuditSettings
     log: LogSettings
+    image: str = variable("IMAGE", image, roles=PREPARE_ALONE).purpose(
+        "Image of the containers, with its registry, tag or digest; empty: built on each VM."
+    )
     secret_files: tuple[SecretFile, ...] = ()
 
     @property

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.start.folder import ADDRESS, CLONED, DESTINATION, SOURCE, Link
 from tests.support.releases import CHANGELOG, archived, sections
@@ -54,6 +55,20 @@ def test_a_shell_that_hides_env_is_warned_of(link: Link) -> None:
     code, out, _ = link.run(SOURCE, COMPOSE_FILE="elsewhere.yml")
     assert code == 0
     assert "COMPOSE_FILE is set in this shell, and Compose takes it before the one in .env: unset COMPOSE_FILE" in out
+
+
+def test_an_image_of_a_registry_is_run_and_not_built(link: Link) -> None:
+    link.set(IMAGE=f"registry.example:5000/kafka/replicator@sha256:{'a1' * 32}")
+    code, _, err = link.run(DESTINATION)
+    assert code == 0, err
+    services = yaml.safe_load(link.files()["prepared/docker-compose.yml"])["services"].values()
+    assert {service["image"] for service in services} == {f"registry.example:5000/kafka/replicator@sha256:{'a1' * 32}"}
+    assert not [service for service in services if "build" in service]
+    assert not [path for path, text in link.files().items() if "IMAGE" in text and path.startswith("prepared/")]
+    link.set(IMAGE="registry.example/Kafka Replicator")
+    code, _, err = link.run(DESTINATION)
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith(f"bin/{DESTINATION}: IMAGE=registry.example/Kafka Replicator: expected an image, such as ")
 
 
 def test_case_1410_the_ports_of_the_links_own_containers_are_its_own_after_an_upgrade(link: Link, port: str) -> None:

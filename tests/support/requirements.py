@@ -14,6 +14,7 @@ PACKAGES: Mapping[str, Mapping[str, str]] = {
     "containers": {
         "dockerd": "docker.io",
         "docker-compose": "docker-compose",
+        "docker-registry": "docker-registry",
         "debootstrap": "debootstrap",
         "iptables": "iptables",
         "ip": "iproute2",

@@ -37,6 +37,24 @@ REFUSED: list[tuple[Callable[[str], object], str, list[str]]] = [
     (parsers.seconds(0.1, 60), "expected seconds from 0.1 to 60", ["0", "61", "-1", "nan", "inf", "1s"]),
     (REPLICATION_FACTOR, "expected -1 for the broker's default", ["0", "-2", "three"]),
     (parsers.yes_or_no, "expected yes or no", ["true"]),
+    (
+        parsers.image,
+        "expected an image, such as registry.example:5000/name:1.0 or name@sha256:",
+        [
+            *(
+                "a b",
+                "Name",
+                "https://registry.example/name",
+                "name:",
+                "name:-1",
+                "name:1:2",
+                "name:٣",
+                "/name",
+                "name/",
+            ),
+            *("name@sha256:a1", f"name@sha1:{'a' * 64}", f"name@sha256:{'A' * 64}", "$NAME", "a//b", "name\n"),
+        ],
+    ),
 ]
 
 ACCEPTED: list[tuple[Callable[[str], object], str, object]] = [
