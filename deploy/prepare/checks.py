@@ -121,7 +121,7 @@ def port_conflicts(folder: Path, mappings: Sequence[PortMapping]) -> list[str]:
     faults = [
         f"{one.variable}: the link in {other} publishes {at} too: choose another"
         for other in sorted(here.parent.glob("*"))
-        if other != here
+        if other.resolve() != here
         for at in _published_in(other)
         for one in mappings
         if one.clashes_with(at)

@@ -91,6 +91,14 @@ def test_case_1411_the_ports_of_the_links_own_containers_are_its_own_where_prepa
     assert code == 0, err
 
 
+def test_case_1412_a_symbolic_link_beside_a_folder_is_no_other_link(link: Link) -> None:
+    # "TUNNEL_PORT: the link in .../other publishes ... too: choose another", of the folder itself.
+    link.run(SOURCE)
+    link.folder.with_name("other").symlink_to(link.folder)
+    code, out, err = link.run(SOURCE)
+    assert (code, "Files: nothing has changed" in out) == (0, True), err
+
+
 def test_a_link_of_an_older_release_beside_has_its_ports(link: Link, port: str) -> None:
     link.run(SOURCE)
     (link.folder / "prepared" / "docker-compose.yml").replace(link.folder / "docker-compose.yml")
