@@ -31,7 +31,7 @@ async def registry(link: Link, directory: Path) -> AsyncIterator[None]:
         await process.stop()
 
 
-@pytest.mark.release  # what is rendered: tests/start/test_checkout.py; an image that is there: test_order.py
+@pytest.mark.release  # what is rendered: tests/start/test_checkout.py; an image that is there: test_vms_of_an_order.py
 @pytest.mark.asyncio(loop_scope="session")
 async def test_an_image_is_pulled_by_its_digest_and_runs_and_without_it_the_link_has_its_own_again(
     link: Link, tmp_path: Path
