@@ -2,6 +2,7 @@
 
 {{- define "kcr.executorConf" -}}
 {{- if .Values.executors.enabled }}
+{{- $requested := default (.Values.executors.cores | toString) .Values.executors.cpuRequest }}
 {{- list
   (printf "spark.kubernetes.container.image=%s" (include "kcr.image" .))
   "spark.kubernetes.namespace=$(NAMESPACE)"
@@ -10,6 +11,7 @@
   "spark.kubernetes.executor.podTemplateContainerName=executor"
   (printf "spark.executor.instances=%v" .Values.executors.instances)
   (printf "spark.executor.cores=%v" .Values.executors.cores)
+  (printf "spark.kubernetes.executor.request.cores=%s" $requested)
   (printf "spark.executor.memoryOverhead=%vm" (add 300 (mul 192 .Values.executors.cores)))
   | toJson }}
 {{- else }}[]{{ end }}

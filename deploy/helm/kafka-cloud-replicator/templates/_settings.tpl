@@ -15,7 +15,12 @@
 {{- range $name, $text := $texts }}{{ if not $text }}{{ $_ := unset $texts $name }}{{ end }}{{ end }}
 {{- $defaults := dict "TUNNEL_PORT" "15060" "TUNNEL_CONNECTIONS_MAX" "4096" "SPARK_DRIVER_MEMORY" "512m" "TASKS" "2" }}
 {{- if .Values.executors.enabled }}
-{{- $_ := set $defaults "TASKS" (mul .Values.executors.instances .Values.executors.cores | toString) }}
+{{- $slots := mul .Values.executors.instances .Values.executors.cores }}
+{{- if or (hasKey $texts "REPLICA_TRANSFORM_SQL_FILE") (hasKey .Values.files "REPLICA_TRANSFORM_SQL_FILE") }}
+{{- /* With SQL, a task takes two cores. */}}
+{{- $slots = div $slots 2 | max 1 }}
+{{- end }}
+{{- $_ := set $defaults "TASKS" (toString $slots) }}
 {{- end }}
 {{- merge $texts $defaults | toJson }}
 {{- end }}
