@@ -80,8 +80,10 @@ def _forms_of_line(secret: str) -> Iterator[bytes]:
         json.dumps(in_json)[1:-1],
         json.dumps(secret, ensure_ascii=False)[1:-1],
         repr(secret)[1:-1],
+        repr(raw)[2:-1],
         html.escape(secret),
         urllib.parse.quote_plus(raw),
+        urllib.parse.quote_plus(raw, safe="*").replace("~", "%7E"),  # Java's
         *(urllib.parse.quote(raw, safe) for safe in _SAFE_IN_URLS),
     }
     quoted |= {re.sub("%[0-9A-F]{2}", lambda digits: digits[0].lower(), each) for each in quoted if "%" in each}

@@ -19,10 +19,12 @@ def encoded(secret: str) -> list[str]:
         json.dumps(secret, ensure_ascii=False),
         json.dumps(json.dumps({"password": secret})),
         repr(secret),
+        repr(raw),
         html.escape(secret),
         urllib.parse.quote(secret),
         urllib.parse.quote(secret, safe=""),
         urllib.parse.quote_plus(secret),
+        urllib.parse.quote_plus(secret, safe="*").replace("~", "%7E"),
         raw.hex(),
         raw.hex().upper(),
         *(base64.b64encode(before + raw + after).decode() for before in (b"", b"k:", b"key:") for after in (b"", b"@")),
@@ -44,6 +46,7 @@ def _readings(text: bytes) -> Iterator[bytes]:
     yield html.unescape(shown).encode()
     yield shown.replace(r"'\''", "'").replace("'\"'\"'", "'").encode()
     yield re.sub(r"\\(.)", r"\1", shown).encode()
+    yield _of_python(shown).encode()
     for _ in range(2):  # JSON, and JSON in its strings
         strings = re.findall(r'"(?:[^"\\\n]|\\.)*"', shown)
         shown = "\n".join(found.decode() for each in strings for found in _decoded(lambda each=each: _string(each)))
@@ -58,6 +61,15 @@ def _readings(text: bytes) -> Iterator[bytes]:
             part = standard[start:]
             yield from _decoded(lambda part=part: base64.b64decode(part[: len(part) // 4 * 4]))
             yield from _decoded(lambda part=part: base64.b64decode(part + "=" * (-len(part) % 4)))
+
+
+def _of_python(shown: str) -> str:
+    """A text without the escapes in which Python shows bytes."""
+
+    def plain(found: re.Match[str]) -> str:
+        return bytes.fromhex(found[0].replace("\\x", "")).decode("utf-8", "replace")
+
+    return re.sub(r"(?:\\x[0-9a-f]{2})+", plain, shown).replace("\\'", "'").replace("\\\\", "\\")
 
 
 def _string(quoted: str) -> bytes:
