@@ -61,6 +61,8 @@ class _Gathered:
 
 async def _support_bundle(parsed: argparse.Namespace, stopping: asyncio.Event) -> None:
     """Gather and write; a stop before the end leaves nothing behind."""
+    if parsed.output != _STDOUT and not os.access(parsed.output, os.W_OK | os.X_OK):
+        raise ApplianceError(f"{parsed.output}: expected a folder that this user may write to: see --output")
     known = known_settings(parsed.env_file, os.environ)
     gathered = await unless_stopped(stopping, _gathered(parsed, known))
     if gathered is None:

@@ -57,32 +57,38 @@ def named_like_secrets(environment: Mapping[str, str]) -> frozenset[str]:
 
 def _known(path: Path, process: Mapping[str, str]) -> KnownSettings:
     unread: list[str] = []
-    file, faults = _of_file(path, unread)
-    table = {name: each for each in table_of({**process, **file}) for name in each.names}
-    secrets, lines = set[str](), list[str]()
-    for origin, values in ((path.name, file), ("environment", process)):
-        for name, value in values.items():
-            variable = table.get(name)
-            if variable or origin == path.name:
-                lines.append(f"{name}={_shown(variable, name, value)!r}  # {origin}")
-                secrets |= set(_secrets_of(variable, name, value, unread))
-    secrets |= named_like_secrets(process)
-    shown = "\n".join([*lines, *faults, ""])
-    return KnownSettings({**file, **process}, shown, frozenset(secrets - _SHOWN_ANYWAY), tuple(unread))
-
-
-def _of_file(path: Path, unread: list[str]) -> tuple[dict[str, str], list[str]]:
-    """The values in the file and the faults of its lines; the value of a faulty line is what follows its name."""
     text = _content(path, unread)
-    values, faults = dict[str, str](), list[str]()
+    file, faults = _assigned(text)
+    comments = "\n".join(row.lstrip("# \t") for row in text.split("\n") if row.lstrip().startswith("#"))
+    values = {**dict(file), **process}
+    table = {name: each for each in table_of(values) for name in each.names}
+    secrets, lines = set(named_like_secrets(process)), list[str]()
+    for name, value in (*file, *process.items()):
+        origin, variable = path.name if (name, value) in file else "environment", table.get(name)
+        if variable or origin == path.name:
+            lines.append(f"{name}={_shown(variable, name, value)!r}  # {origin}")
+            secrets |= set(_secrets_of(variable, name, value, unread))
+    for name, value in _assigned(comments)[0]:
+        if (variable := table.get(name)) and variable.confidential:
+            secrets |= set(_secrets_of(variable, name, value, []))
+    shown = "\n".join([*lines, *faults, ""])
+    return KnownSettings(values, shown, frozenset(secrets - _SHOWN_ANYWAY), tuple(unread))
+
+
+def _assigned(text: str) -> tuple[list[tuple[str, str]], list[str]]:
+    """The names and values in a file, also of a name that has several, and the faults of its lines.
+
+    The value of a faulty line is what follows its name.
+    """
+    pairs, faults = list[tuple[str, str]](), list[str]()
     rows = text.split("\n")
     for line in read_lines(text):
-        name, value = line.name, line.value
+        value = line.value
         if line.fault:
             faults.append(f"# line {line.number}: {line.fault}")
             value = rows[line.number - 1].partition("=")[2].strip().strip("'\"")
-        values[name or f"line {line.number}"] = value
-    return values, faults
+        pairs.append((line.name or f"line {line.number}", value))
+    return pairs, faults
 
 
 def _shown(variable: Variable[object] | None, name: str, value: str) -> str:
@@ -106,14 +112,19 @@ def _secrets_of(variable: Variable[object] | None, name: str, value: str, unread
         words = (argument.rpartition("=")[2] for argument in arguments)
         yield from (word for word in words if len(word) >= _ARGUMENT_MIN and not word.startswith("-"))
     elif "://" in value:
-        yield from _secrets_of_url(value)
+        yield from (secret for url in re.split(r"[,\s]+", value) for secret in _secrets_of_url(url))
 
 
 def _secrets_of_url(url: str) -> Iterator[str]:
+    """The password, or what stands alone before the host, and the values of the query, as they are and decoded.
+
+    A password may have a slash, and a path an @.
+    """
     before, _, query = url.partition("?")
-    login = before.partition("://")[2].rpartition("@")[0]
-    encoded = [login.partition(":")[2] or login, *(part.partition("=")[2] for part in re.split("[&#;]", query))]
-    for each in filter(None, encoded):
+    rest = before.partition("://")[2]
+    logins = [part.rpartition("@")[0] for part in (rest, rest.partition("/")[0])]
+    passwords = [login.partition(":")[2] or login for login in logins]
+    for each in filter(None, [*passwords, *(part.partition("=")[2] for part in re.split("[&#;]", query))]):
         yield each
         yield urllib.parse.unquote_plus(each)
 

@@ -136,6 +136,12 @@ async def test_a_stop_before_the_end_leaves_neither_a_file_nor_a_program_behind(
     assert bundles(tmp_path) == []
 
 
+async def test_a_folder_that_cannot_be_written_to_is_named_before_anything_is_gathered(tmp_path: Path) -> None:
+    process = await start(tmp_path, "--output", "none")
+    assert await process.wait(LONG) == 1
+    assert "none: expected a folder that this user may write to: see --output" in process.log_file.read_text()
+
+
 async def test_two_at_once_are_two_bundles_and_stdout_gets_one_and_nothing_else(tmp_path: Path) -> None:
     write_settings(tmp_path / "setenv.sh", REQUIRED)
     outputs = [], [], ["--output", "-"]

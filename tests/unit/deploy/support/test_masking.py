@@ -77,3 +77,9 @@ def test_json_stays_json_and_what_is_no_secret_stays() -> None:
     status = {"previous_secret": False, "topic": "tokens", "secret": "", "lag": 3, "api_key": "orange-key"}
     text = json.dumps(status).encode()
     assert json.loads(Masking(["hunter22"]).masked(text)) == status
+
+
+def test_case_1422_a_line_of_a_megabyte_without_a_blank_is_masked_as_well() -> None:
+    # It took hours: a pattern looked at the whole line again from each of its characters.
+    line = b"0123456789" * 100_000
+    assert Masking(["tiger"]).masked(line + b" tiger " + line) == line + b" **** " + line

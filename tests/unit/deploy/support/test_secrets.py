@@ -38,6 +38,12 @@ def test_the_content_of_a_secrets_file_is_a_secret_and_its_path_is_shown(name: s
     ("name", "value", "secrets", "shown"),
     [
         ("AUDIT_PATH", "s3a://key:sEcReT@bucket/audit", {"sEcReT"}, "'s3a://bucket/audit'"),
+        (
+            "AUDIT_PATH",
+            "s3a://key:sEc/ReT@bucket/audit",
+            {"sEc/ReT"},
+            "'s3a://bucket/audit'",
+        ),
         ("SOURCE_OAUTH_TOKEN_URL", "https://host/t?code=sEc%2FReT&x=", {"sEc%2FReT", "sEc/ReT"}, "'https://host/t'"),
         ("SOURCE_OAUTH_TOKEN_COMMAND", "get --key=sEcReT -v sEcReT2", {"sEcReT", "sEcReT2"}, "'get'"),
         ("SHARED_SECERT", "sEcReT", {"sEcReT"}, "'**** (no variable of this release)'"),
@@ -51,6 +57,22 @@ def test_odd_places_of_secrets_are_known(name: str, value: str, secrets: set[str
     known = known_settings(write_settings(tmp_path / "setenv.sh", order | {name: value}), {})
     assert known.secrets == secrets
     assert f"{name}={shown}  # setenv.sh" in known.shown
+
+
+def test_case_1420_each_value_of_a_variable_that_is_set_twice_and_that_of_a_comment_is_a_secret(tmp_path: Path) -> None:
+    # Only the last value was known, and a log may have the one before.
+    lines = "export SHARED_SECRET='sEcReT-1'", "export SHARED_SECRET='sEcReT-2'", "#export SHARED_SECRET='sEcReT-3'"
+    (tmp_path / "setenv.sh").write_text("\n".join(lines))
+    known = known_settings(tmp_path / "setenv.sh", {})
+    assert known.secrets == {"sEcReT-1", "sEcReT-2", "sEcReT-3"}
+    assert "sEcReT" not in known.shown
+
+
+def test_case_1421_a_password_is_known_where_the_path_of_its_url_has_an_at_sign(tmp_path: Path) -> None:
+    # The password was taken together with the path, so that it was left in a log alone.
+    urls = "https://key:sEcReT-1@host/a@b,https://key:sEcReT-2@host"
+    known = known_settings(write_settings(tmp_path / "setenv.sh", {"SOURCE_OAUTH_TOKEN_URL": urls}), {})
+    assert {"sEcReT-1", "sEcReT-2"} <= known.secrets
 
 
 def test_a_private_key_is_a_secret_whatever_variable_names_its_file(tmp_path: Path) -> None:
