@@ -109,7 +109,7 @@ def test_a_link_of_an_older_release_beside_has_its_ports(link: Link, port: str) 
 
 
 @pytest.mark.release  # needs this repository's history
-def test_a_checkout_in_which_0_2_0_was_prepared_is_upgraded_as_its_page_says(
+def test_a_checkout_in_which_0_2_0_was_prepared_is_upgraded_as_its_page_says_and_back(
     link: Link, port: str, tmp_path: Path
 ) -> None:
     link.commit("new")
@@ -132,3 +132,8 @@ def test_a_checkout_in_which_0_2_0_was_prepared_is_upgraded_as_its_page_says(
         code, _, err = link.run(SOURCE)
     assert code == 0, err
     assert link.git("status", "--porcelain") == ""
+
+    (link.folder / ".env").unlink()
+    link.git("checkout", "--quiet", f"{pulled}~1")
+    assert link.run(SOURCE)[0] == 0
+    assert f"{ADDRESS}:{port}:{port}" in (link.folder / "docker-compose.yml").read_text()
