@@ -5,6 +5,7 @@ Kafka reads them as PEM (KIP-651): a broker's key store is one file with its pri
 
 import datetime
 import ipaddress
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cryptography import x509
@@ -44,15 +45,28 @@ class CertificateAuthority:
     def issue(self, hosts: tuple[str, ...]) -> bytes:
         """A new key and its chain, in PEM, valid for ``hosts``: names and IP addresses, of which the first is the
         subject."""
+        names = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
+        return self._issue(_common_name(hosts[0]), ExtendedKeyUsageOID.SERVER_AUTH, [names])
+
+    def issue_client(self, user: str, group: str = "") -> bytes:
+        """A new key and its chain, in PEM, for a client: Kubernetes takes the subject for its user and group."""
+        groups = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group)] if group else []
+        subject = x509.Name([*groups, *_common_name(user)])
+        return self._issue(subject, ExtendedKeyUsageOID.CLIENT_AUTH)
+
+    def _issue(
+        self, subject: x509.Name, usage: x509.ObjectIdentifier, more: Sequence[x509.ExtensionType] = ()
+    ) -> bytes:
         key = ec.generate_private_key(ec.SECP256R1())
         builder = (
-            _unsigned(_common_name(hosts[0]), self.certificate.subject, key.public_key())
-            .add_extension(x509.SubjectAlternativeName([_general_name(host) for host in hosts]), critical=False)
+            _unsigned(subject, self.certificate.subject, key.public_key())
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(signs_certificates=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+            .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False)
         )
+        for extension in more:
+            builder = builder.add_extension(extension, critical=False)
         certificate = builder.sign(self.key, hashes.SHA256())
         private = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
