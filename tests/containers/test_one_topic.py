@@ -33,11 +33,15 @@ FOUR = {
 }
 
 
-def documented(word: str, image: str) -> str:
-    """The example in the documents that has this word, with the image's name replaced."""
-    examples = re.findall(r"```yaml\n(.*?)```", (CHECKOUT / "docs" / "migrating.md").read_text(), re.DOTALL)
-    [found] = [example for example in examples if word in example]
-    return re.sub(r"(?<=image: ).*", image, found)
+def composed(image: str) -> str:
+    """The docker-compose.yml of the documents, with the image's name replaced."""
+    [example] = re.findall(r"```yaml\n(services:.*?)```", (CHECKOUT / "docs" / "migrating.md").read_text(), re.DOTALL)
+    return re.sub(r"(?<=image: ).*", image, example)
+
+
+def deployed(image: str) -> str:
+    """The deployment of Kubernetes, with the image's name replaced."""
+    return re.sub(r"(?<=image: ).*", image, (CHECKOUT / "deploy" / "kubernetes" / "k8s-deployment.yml").read_text())
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -87,9 +91,9 @@ async def test_docker_run_without_settings_says_which_it_needs(link: Link, engin
 
 
 async def test_the_examples_of_the_documents_have_these_four_variables() -> None:
-    service = yaml.safe_load(documented("services:", "image"))["services"]["replicator"]
+    service = yaml.safe_load(composed("image"))["services"]["replicator"]
     assert dict(line.split("=") for line in service["environment"]) == FOUR
-    pod = yaml.safe_load(documented("Deployment", "image"))["spec"]["template"]["spec"]
+    pod = yaml.safe_load(deployed("image"))["spec"]["template"]["spec"]
     assert {each["name"]: each["value"] for each in pod["containers"][0]["env"]} == FOUR
 
 
@@ -97,7 +101,7 @@ async def test_the_examples_of_the_documents_have_these_four_variables() -> None
 async def test_its_docker_compose_with_the_images_name_replaced_copies_a_topic(
     link: Link, engine: Engine, plain: Vpcs, tmp_path: Path
 ) -> None:
-    (tmp_path / "docker-compose.yml").write_text(documented("services:", link.image))
+    (tmp_path / "docker-compose.yml").write_text(composed(link.image))
     adapted = {"services": {"replicator": {"dns": [GRAPE.dns.host]}}}
     (tmp_path / "docker-compose.override.yml").write_text(yaml.safe_dump(adapted))
     engine.compose(tmp_path, "up", "-d")
@@ -111,7 +115,7 @@ async def test_its_docker_compose_with_the_images_name_replaced_copies_a_topic(
 async def test_its_kubernetes_deployment_with_the_images_name_replaced_copies_a_topic(
     plain: Vpcs, tmp_path: Path
 ) -> None:
-    (tmp_path / "deployment.yml").write_text(documented("Deployment", f"localhost/{IMAGE}"))
+    (tmp_path / "deployment.yml").write_text(deployed(f"localhost/{IMAGE}"))
     async with podman(plain.machines[GRAPE.name].vm, GRAPE.dns) as own:
         own.podman("load", "--input", str(image_archive()))
         own.podman("kube", "play", str(tmp_path / "deployment.yml"))

@@ -19,7 +19,7 @@ ENTRANCES = (Path("appliance/cli.py"), Path("appliance/client.py"))
 """Above all floors."""
 VALUES = (
     *("appliance/kafka/protocol", "appliance/kafka/records", "appliance/kafka/records/arrays"),
-    *("appliance/dns/messages", "deploy/render", "deploy/materials", "deploy/monitoring"),
+    *("appliance/dns/messages", "deploy/render", "deploy/helm", "deploy/materials", "deploy/monitoring"),
 )
 """Folders without IO, beside those called ``model``."""
 

@@ -1,0 +1,304 @@
+"""The chart as Helm renders it: the values that it refuses, and what the containers get."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from appliance.settings.engine import EngineSettings
+from appliance.settings.env_file import read_settings
+from deploy.helm.__main__ import CHART
+from deploy.helm.variables import ROLES
+from deploy.render.container import by_tls, healthcheck
+from deploy.render.limits import CONTROL_CENTER_MEMORY, replicator_memory, tunnel_memory
+from testbed.kubernetes.tools import clients
+from tests.manifests import FOLDER, VALUES, manifests
+from tests.support.chart import (
+    DESTINATION,
+    SOURCE,
+    changed,
+    containers,
+    only,
+    pod_of,
+    refusal,
+    rendered,
+    settings_files,
+)
+
+PAGE = (CHART.parents[2] / "docs" / "kubernetes.md").read_text()
+SIDES = {"source": SOURCE, "destination": DESTINATION}
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"sides": "source"}, "'sides' not allowed"),
+        ({"side": "both"}, "'/side'"),
+        ({"settings": {"SOURCE_API_KEYS": "x"}}, "'SOURCE_API_KEYS' not allowed"),
+        ({"settings": {"CONSOLE_LISTEN": "0.0.0.0:80"}}, "'CONSOLE_LISTEN' not allowed"),
+        ({"settings": {"SOURCE_API_KEY": "two\nlines"}}, "'/settings/SOURCE_API_KEY'"),
+        ({"files": {"SOURCE_CA": {"secret": "s", "key": "k"}}}, "'SOURCE_CA' not allowed"),
+        ({"files": {"SOURCE_CA_FILE": {"secret": "s", "configMap": "s", "key": "k"}}}, "'/files/SOURCE_CA_FILE'"),
+        ({"replicator": {"resource": {}}}, "'resource' not allowed"),
+        ({"dns": {"upstream": "kube-dns"}}, "'/dns/upstream'"),
+        ({"networkPolicy": {"peers": ["203.0.113.7"]}}, "'/networkPolicy/peers/0'"),
+        ({"image": {"digest": "latest"}}, "'/image/digest'"),
+    ],
+    ids=str,
+)
+def test_a_value_that_is_unknown_or_unusable_is_refused_by_its_name(values: dict[str, Any], named: str) -> None:
+    assert named in refusal({"side": "source", **values})
+
+
+def test_all_faults_between_values_are_named_at_once() -> None:
+    values = changed(DESTINATION, SOURCE_CLUSTER_ID=None, DESTINATION_BROKER_SERVERS=None, SPARK_MASTER="local[2]")
+    files = {"SOURCE_API_SECRET_FILE": {"secret": "s", "key": "k"}}
+    said = refusal({**values, "dns": {}, "files": files, "executors": {"enabled": True}})
+    for fault in (
+        "settings.SOURCE_CLUSTER_ID: missing",
+        "settings.DESTINATION_BROKER_SERVERS: missing",
+        "settings.SPARK_MASTER: expected nothing",
+        "files.SOURCE_API_SECRET_FILE, settings.SOURCE_API_SECRET: expected one of them",
+        "dns.upstream: missing: kubectl -n kube-system get service kube-dns",
+    ):
+        assert fault in said
+
+
+def test_a_secret_beside_a_secret_of_the_users_is_refused() -> None:
+    said = refusal({**DESTINATION, "existingSecret": {"name": "mine"}})
+    for name in ("SHARED_SECRET", "SOURCE_API_SECRET", "DESTINATION_API_SECRET"):
+        assert f"settings.{name}: expected it in the Secret mine, or in files.{name}_FILE" in said
+
+
+def test_a_side_without_a_tunnel_has_no_source() -> None:
+    assert "side: expected destination" in refusal(changed(SOURCE, SOURCE_ROUTE="direct"))
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_each_container_reads_exactly_the_settings_of_its_role(side: str, tmp_path: Path) -> None:
+    given: dict[str, str] = SIDES[side]["settings"]
+    for container, text in settings_files(rendered(SIDES[side])):
+        file = tmp_path / f"{container}.sh"
+        file.write_text(text)
+        file.chmod(0o400)
+        settings = read_settings(file, ROLES[container], {})
+        secret = settings.tunnel.secret.reveal()
+        if container in ("replicator", "control-center"):
+            assert secret == ""
+        else:
+            assert secret == given["SHARED_SECRET"]
+        assert ("DESTINATION_API_SECRET" in text) == (
+            container in ("replicator", "control-center", "doctor-destination")
+        )
+
+
+def test_numbers_and_booleans_are_written_as_setenv_sh_has_them() -> None:
+    values = changed(DESTINATION, COMMIT_BYTES=16777216, SLICE_SECONDS=0.5, CONFIGS_SYNC=False, ACLS_SYNC=True)
+    text = dict(settings_files(rendered(values)))["replicator"]
+    for line in ("COMMIT_BYTES='16777216'", "SLICE_SECONDS='0.5'", "CONFIGS_SYNC='no'", "ACLS_SYNC='yes'"):
+        assert f"export {line}\n" in text
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a_secret_of_the_settings_is_in_a_secret_and_nowhere_else(side: str) -> None:
+    documents = rendered(SIDES[side], "--set", "serviceMonitor.enabled=true,prometheusRule.enabled=true")
+    others = json.dumps([document for document in documents if document["kind"] != "Secret"])
+    for name, value in SIDES[side]["settings"].items():
+        if name.endswith("_SECRET"):
+            assert json.dumps(value)[1:-1] not in others
+
+
+def test_a_file_is_mounted_where_its_variable_says_and_only_for_those_who_read_it() -> None:
+    files = {
+        "SHARED_SECRET_FILE": {"secret": "link", "key": "shared"},
+        "DESTINATION_CA_FILE": {"configMap": "grape-ca", "key": "ca.crt"},
+    }
+    pod = pod_of(rendered({**changed(DESTINATION, SHARED_SECRET=None), "files": files}))
+    readers = {"SHARED_SECRET_FILE": {"gateway"}, "DESTINATION_CA_FILE": {"replicator", "control-center"}}
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    for variable, names in readers.items():
+        target = f"/etc/appliance/files/{variable}"
+        entry = {"name": variable, "value": target}
+        assert {name for name, container in containers(pod).items() if entry in container["env"]} == names
+        for name in names:
+            projected = volumes[f"settings-{name}"]["projected"]
+            assert projected["defaultMode"] == 0o440
+            paths = [
+                item["path"] for source in projected["sources"] for each in source.values() for item in each["items"]
+            ]
+            assert f"files/{variable}" in paths
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a_pod_ends_its_containers_by_the_checks_of_docker(side: str) -> None:
+    ports = {"tunnel": 8081, "gateway": 8081, "replicator": 8080, "control-center": 8082}
+    tls = {name: {"secret": "page", "key": name} for name in ("CONSOLE_TLS_CERTIFICATE_FILE", "CONSOLE_TLS_KEY_FILE")}
+    for files in ({}, tls):
+        for name, container in containers(pod_of(rendered({**SIDES[side], "files": files}))).items():
+            check = healthcheck(ports[name])
+            if files and name == "control-center":
+                check = by_tls(check)
+            probes = [container[probe] for probe in ("startupProbe", "livenessProbe")]
+            assert [probe["exec"]["command"] for probe in probes] == [["python", "-c", check]] * 2
+
+
+@pytest.mark.parametrize(
+    ("engine", "connections"),
+    [
+        (EngineSettings(tasks=2), 4096),
+        (EngineSettings(tasks=7, spark_driver_memory="2g"), 4200),
+        (EngineSettings(tasks=1), 9000),
+    ],
+)
+def test_the_sizes_are_those_of_docker(engine: EngineSettings, connections: int) -> None:
+    sizes = {"TASKS": engine.tasks, "SPARK_DRIVER_MEMORY": engine.spark_driver_memory}
+    limits: dict[str, str] = {}
+    for audits in (False, True):
+        more = {"AUDIT_PATH": "s3a://audit/table"} if audits else {}
+        for values in (SOURCE, DESTINATION):
+            documents = rendered(changed(values, TUNNEL_CONNECTIONS_MAX=connections, **sizes, **more))
+            for name, container in containers(pod_of(documents)).items():
+                limits[name] = container["resources"]["limits"]["memory"]
+        assert limits == {
+            "tunnel": f"{tunnel_memory(connections)}Mi",
+            "gateway": f"{tunnel_memory(connections)}Mi",
+            "replicator": f"{replicator_memory(engine, 1, audits=audits)}Mi",
+            "control-center": f"{CONTROL_CENTER_MEMORY}Mi",
+        }
+    by_ssh = pod_of(rendered(changed(DESTINATION, TUNNEL_CONNECTIONS_MAX=connections, TUNNEL_SSH="u@bastion:22")))
+    gateway = containers(by_ssh)["gateway"]["resources"]["limits"]["memory"]
+    assert gateway == f"{tunnel_memory(connections, by_ssh=True)}Mi"
+
+
+def test_without_tasks_in_the_settings_there_are_two_whatever_the_cores_of_the_node() -> None:
+    assert "export TASKS='2'\n" in dict(settings_files(rendered(DESTINATION)))["replicator"]
+
+
+def test_executors_have_a_task_for_each_core_and_with_sql_for_two() -> None:
+    values = {**DESTINATION, "executors": {"enabled": True, "instances": 3, "cores": 2}}
+    assert "export TASKS='6'\n" in dict(settings_files(rendered(values)))["replicator"]
+    sql = {"REPLICA_TRANSFORM_SQL_FILE": {"configMap": "sql", "key": "mask.sql"}}
+    assert "export TASKS='3'\n" in dict(settings_files(rendered({**values, "files": sql})))["replicator"]
+
+
+def test_a_changed_setting_recreates_the_pods_and_another_bound_does_not() -> None:
+    def digest(**settings: object) -> str:
+        documents = rendered(changed(DESTINATION, **settings))
+        annotations: dict[str, str] = only(documents, "Deployment")["spec"]["template"]["metadata"]["annotations"]
+        return annotations["kafka-cloud-replicator/settings"]
+
+    assert digest() == digest(MAX_BYTES_PER_SECOND=1000)
+    assert len({digest(), digest(DESTINATION_API_SECRET="another"), digest(LANES=4)}) == 3
+
+
+def test_the_policy_admits_the_other_side_alone_on_the_tunnels_port() -> None:
+    own = {
+        "podSelector": {
+            "matchLabels": {"app.kubernetes.io/name": "kafka-cloud-replicator", "app.kubernetes.io/instance": "link"}
+        }
+    }
+    policy = only(rendered(changed(SOURCE, TUNNEL_PORT=15070)), "NetworkPolicy")["spec"]
+    admitted = {"from": [{"ipBlock": {"cidr": "203.0.113.7/32"}}, own], "ports": [{"protocol": "TCP", "port": 15070}]}
+    assert policy["ingress"] == [admitted]
+    assert {"ports": [{"port": port, "protocol": "TCP"} for port in (9093, 9095)]} in policy["egress"]
+    assert only(rendered(DESTINATION), "NetworkPolicy")["spec"].get("ingress") is None
+
+
+def test_the_destination_reaches_its_brokers_and_the_other_side_and_nothing_else() -> None:
+    values = changed(DESTINATION, DESTINATION_OAUTH_TOKEN_URL="https://login.example:8443/token")
+    egress = only(rendered(values), "NetworkPolicy")["spec"]["egress"]
+    ports = [{port["port"] for port in rule["ports"]} for rule in egress]
+    assert ports == [{53, 5353}, {9094}, {15060}, {8443}]
+
+
+def test_a_range_of_ports_of_a_pattern_is_open_to_the_source() -> None:
+    values = changed(SOURCE, SOURCE_BROKER_PATTERN="*.orange.example:14001-14098")
+    egress = only(rendered(values), "NetworkPolicy")["spec"]["egress"]
+    assert {"port": 14001, "endPort": 14098, "protocol": "TCP"} in egress[1]["ports"]
+
+
+def test_four_variables_are_a_destination_without_gateway_and_shim() -> None:
+    four = {
+        "KAFKA_CLUSTERS_SOURCE_BOOTSTRAP_SERVERS": "source:9092",
+        "KAFKA_CLUSTERS_SOURCE_TOPIC": "a",
+        "KAFKA_CLUSTERS_DESTINATION_BOOTSTRAP_SERVERS": "destination:9092",
+        "KAFKA_CLUSTERS_DESTINATION_TOPIC": "b",
+    }
+    pod = pod_of(rendered({"side": "destination", "settings": four}))
+    assert containers(pod).keys() == {"replicator", "control-center"}
+    assert "dnsPolicy" not in pod
+
+
+def test_a_user_that_the_image_does_not_know_gets_a_name() -> None:
+    security = dict.fromkeys(("runAsUser", "runAsGroup", "fsGroup"))
+    for values in SIDES.values():
+        named = containers(pod_of(rendered({**values, "podSecurityContext": security})))
+        assert "passwd" in named
+        mounts = [mount["mountPath"] for name in named if name != "passwd" for mount in named[name]["volumeMounts"]]
+        assert mounts.count("/etc/passwd") == len(named) - 1
+        assert "passwd" not in containers(pod_of(rendered(values)))
+
+
+def test_prometheus_finds_the_jobs_and_the_link_that_the_alerts_name() -> None:
+    documents = rendered(DESTINATION, "--set", "serviceMonitor.enabled=true,prometheusRule.enabled=true")
+    service = only(documents, "Service", "-pages")
+    ports = {port["name"]: port["port"] for port in service["spec"]["ports"]}
+    jobs = {}
+    for endpoint in only(documents, "ServiceMonitor")["spec"]["endpoints"]:
+        labels = {each["targetLabel"]: each["replacement"] for each in endpoint["relabelings"]}
+        assert labels["link"] == "orange-grape"
+        jobs[labels["job"]] = ports[endpoint["port"]]
+    assert jobs == {"kafka-replicator": 8080, "kafka-tunnel": 8081}
+    text = json.dumps(only(documents, "PrometheusRule"))
+    assert "kubectl -n default exec deploy/link-kafka-cloud-replicator -c replicator -- appliance status" in text
+    assert "helm -n default test link --logs" in text
+
+
+@pytest.mark.parametrize("side", VALUES)
+def test_the_manifests_are_what_helm_makes_of_the_chart(side: str) -> None:
+    assert (FOLDER / f"{side}.yaml").read_text() == manifests(side)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_helm_finds_no_fault_in_the_chart(side: str) -> None:
+    command = [clients() / "helm", "lint", "--strict", CHART, "--values", CHART / "ci" / f"{side}-values.yaml"]
+    outcome = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    assert outcome.returncode == 0, outcome.stdout
+
+
+def test_the_examples_of_the_page_are_values_of_the_chart() -> None:
+    blocks = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
+    ends = [block for block in blocks if "side" in block]
+    others = [block for block in blocks if "side" not in block]
+    assert [each["side"] for each in ends] == ["source", "destination"]
+    for end in ends:
+        example = yaml.safe_load((CHART / "ci" / f"{end['side']}-values.yaml").read_text())
+        assert example["settings"] == end["settings"]
+        assert example["files"] == end["files"]
+        rendered(end)
+    for block in others:
+        rendered({**ends[1], **block})
+
+
+def test_what_a_side_costs_is_what_its_containers_may_take() -> None:
+    rows = dict(re.findall(r"^\| (source side|destination side)[^|]*\| (\d+) MiB", PAGE, re.MULTILINE))
+    for side, values in SIDES.items():
+        limits = [each["resources"]["limits"]["memory"] for each in containers(pod_of(rendered(values))).values()]
+        assert int(rows[f"{side} side"]) == sum(int(limit.removesuffix("Mi")) for limit in limits)
+
+
+def test_the_commands_of_the_page_name_what_there_is() -> None:
+    plain = [document for path in FOLDER.glob("*.y*ml") for document in yaml.safe_load_all(path.read_text())]
+    documents = [*plain, *(document for values in SIDES.values() for document in rendered(values))]
+    kinds = {"deploy": "Deployment", "service": "Service"}
+    known = {(each["kind"], each["metadata"]["name"]) for each in documents if each}
+    for block in re.findall(r"```\n(.*?)```", PAGE, re.DOTALL):
+        own = [line for line in block.splitlines() if "kube-dns" not in line]
+        for kind, name in re.findall(r"(deploy|service)[/ ]([a-z-]+)(?![\w/.-])", "\n".join(own)):
+            assert (kinds[kind], name) in known
+        for file in re.findall(r"-f (deploy/\S+)", block):
+            assert (CHART.parents[2] / file).is_file()
