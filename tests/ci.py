@@ -4,7 +4,8 @@ Each promise is tested once for every submission, in its cheapest form. ``--rele
 ``release``: more versions, more faults of a kind, and other tests that have a cheaper equivalent.
 
 Steps run at once as long as they keep no more than the machine's processors busy, the longest first. Those that only
-compute, such as tests/unit, run one after the other at the lowest priority, in the time that the others leave. First
+compute, such as tests/unit, run one after the other at the lowest priority, in the time that the others leave. So does
+the build of programs that a suite needs, which is kept on the machine; the suite begins when it has ended. First
 the largest suite is collected: on a clean machine, each of its workers would otherwise compile every file. A step's
 output is kept, and printed when the step ends. The summary shows the minutes of each step and its processor minutes.
 
@@ -42,13 +43,17 @@ TESTS_FAILED = 1
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A Python module with its arguments; pytest writes the names of failed tests to ``failures``."""
+    """A Python module with its arguments; pytest writes the names of failed tests to ``failures``.
+
+    ``after`` is the name of a step that has to end before.
+    """
 
     name: str
     module: Sequence[str]
     failures: Path | None = None
     busy: float = PROCESSORS
     fills: bool = False
+    after: str = ""
 
     @property
     def command(self) -> list[str]:
@@ -111,11 +116,12 @@ def everything(directory: Path, release: bool) -> list[Step]:
 
     def step(name: str) -> Step:
         suite, failures = suites[name], directory / f"failed-{Path(name).name}"
-        return Step(name, run(suite, options), failures, suite.busy, suite.fills)
+        return Step(name, run(suite, options), failures, suite.busy, suite.fills, suite.builds)
 
     checks = [Step(" ".join(check), check, fills=True) for check in CHECKS]
     chosen = sorted((name for name in suites if minutes[name]), key=lambda name: -minutes[name])
-    return [Step("collection", COLLECTION), *checks, *map(step, chosen)]
+    builds = [Step(suites[name].builds, [suites[name].builds], fills=True) for name in chosen if suites[name].builds]
+    return [Step("collection", COLLECTION), *checks, *builds, *map(step, chosen)]
 
 
 def outcomes_of(todo: Sequence[Step]) -> Iterator[Outcome]:
@@ -124,7 +130,8 @@ def outcomes_of(todo: Sequence[Step]) -> Iterator[Outcome]:
     with ThreadPoolExecutor(len(waiting)) as pool:
         while waiting or running:
             for step in [*waiting]:
-                if step.fits(running.values()):
+                unfinished = {other.name for other in (*waiting, *running.values())}
+                if step.after not in unfinished and step.fits(running.values()):
                     waiting.remove(step)
                     running[pool.submit(perform, step)] = step
             for ended in wait(running, return_when=FIRST_COMPLETED).done:

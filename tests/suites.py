@@ -27,7 +27,7 @@ class Suite:
     measured beside other work; 0 means that all tests are so marked. With ``needs_programs`` it needs more programs
     than Python and Java, and some also root: see tests/support/requirements.py. In CI a suite runs beside others if it
     keeps only a part of the processors ``busy``, on average. One that ``fills`` only computes: it takes the time that
-    others leave.
+    others leave. ``builds`` is a module that builds programs which the suite needs, once on a machine; it fills, too.
     """
 
     name: str
@@ -39,6 +39,7 @@ class Suite:
     needs_programs: bool = False
     busy: float = PROCESSORS
     fills: bool = False
+    builds: str = ""
 
     @property
     def flag(self) -> str:
@@ -55,8 +56,9 @@ def _suite(
     programs: bool = False,
     busy: float = PROCESSORS,
     fills: bool = False,
+    builds: str = "",
 ) -> Suite:
-    return Suite(name, purpose, minutes, ci_minutes, (f"tests/{name}",), options, programs, busy, fills)
+    return Suite(name, purpose, minutes, ci_minutes, (f"tests/{name}",), options, programs, busy, fills, builds)
 
 
 DEFAULT = Suite(
@@ -145,6 +147,15 @@ SUITES = (
         busy=0.4,
     ),
     _suite("containers", 14, 11, "both VMs with Docker; needs root", programs=True, busy=0.4),
+    _suite(
+        "kubernetes",
+        8,
+        4,
+        "the Helm chart on a real node of Kubernetes; needs root and Go",
+        programs=True,
+        busy=0.8,
+        builds="testbed.kubernetes",
+    ),
 )
 DIRECTORIES = tuple(path for suite in (DEFAULT, *SUITES) if not suite.needs_programs for path in suite.directories)
 """The directories that ``-k`` searches: all except suites that need more programs."""

@@ -4,6 +4,15 @@ import os
 import shutil
 from collections.abc import Mapping
 
+_IMAGE = {
+    "dockerd": "docker.io",
+    "debootstrap": "debootstrap",
+    "iptables": "iptables",
+    "ip": "iproute2",
+    "nsenter": "util-linux",
+}
+"""What builds the appliance's image."""
+
 PACKAGES: Mapping[str, Mapping[str, str]] = {
     "console": {
         "promtool": "prometheus",
@@ -12,16 +21,13 @@ PACKAGES: Mapping[str, Mapping[str, str]] = {
         "chromedriver": "chromium-driver",
     },
     "containers": {
-        "dockerd": "docker.io",
+        **_IMAGE,
         "docker-compose": "docker-compose",
         "docker-registry": "docker-registry",
-        "debootstrap": "debootstrap",
-        "iptables": "iptables",
-        "ip": "iproute2",
-        "nsenter": "util-linux",
         "podman": "podman",
         "catatonit": "catatonit",
     },
+    "kubernetes": {**_IMAGE, "go": "golang"},
     "networks": {
         "ip": "iproute2",
         "nft": "nftables",
@@ -34,7 +40,11 @@ PACKAGES: Mapping[str, Mapping[str, str]] = {
 }
 """The Debian package of each program of a suite."""
 
-_FOR_ROOT = {"containers": "starts Docker engines of its own", "networks": "makes network namespaces"}
+_FOR_ROOT = {
+    "containers": "starts Docker engines of its own",
+    "kubernetes": "starts a node of its own",
+    "networks": "makes network namespaces",
+}
 """The work of a suite that only root may do."""
 
 
