@@ -120,7 +120,12 @@ def listening_target(value: str) -> Target:
 
 
 def utf8(value: str) -> str:
-    """The value, unless the environment gave it in another encoding: it could not be sent, nor read again."""
+    """The value, unless the environment gave it in another encoding: it could not be sent, nor read again.
+
+    Nor may it have a null character, with which no file has a name.
+    """
+    if "\0" in value:
+        raise ValueError("expected text without a null character")
     try:
         value.encode()
     except UnicodeEncodeError as error:

@@ -209,6 +209,14 @@ def test_a_variable_that_is_gone_names_its_replacement(name: str, role: Role) ->
     assert name not in replacements
 
 
+@pytest.mark.parametrize("name", ["SOURCE_CA_FILE", "SHARED_SECRET", "AUDIT_PATH", "REPLICA_TRANSFORM_SQL_FILE"])
+def test_case_1413_a_value_with_a_null_character_is_refused_as_any_other(name: str) -> None:
+    # SOURCE_CA_FILE ended each command with a traceback: "embedded null byte".
+    [fault] = faults(Role.REPLICATOR, **{name: "/srv/a\0b"})
+    assert fault.startswith(name)
+    assert fault.endswith(": expected text without a null character")
+
+
 MARKS = ["\x1b", "\u202e", "\u2028", "٣", "://", "u:p@", "s3a://", "a.b:1"]
 ODD = st.sampled_from([*"'\"\\$`\n\r\t=#,:[]*?(){}+~ -/0", *MARKS])
 
