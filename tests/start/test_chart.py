@@ -1,24 +1,19 @@
 """The chart as Helm renders it: the values that it refuses, and what the containers get."""
 
 import json
-import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from appliance.settings.engine import EngineSettings
 from appliance.settings.env_file import read_settings
-from deploy.helm.__main__ import CHART
 from deploy.helm.variables import ROLES
 from deploy.render.container import by_tls, healthcheck
 from deploy.render.limits import CONTROL_CENTER_MEMORY, replicator_memory, tunnel_memory
-from testbed.kubernetes.tools import clients
-from tests.manifests import FOLDER, VALUES, manifests
 from tests.support.chart import (
     DESTINATION,
+    SIDES,
     SOURCE,
     changed,
     containers,
@@ -28,9 +23,6 @@ from tests.support.chart import (
     rendered,
     settings_files,
 )
-
-PAGE = (CHART.parents[2] / "docs" / "kubernetes.md").read_text()
-SIDES = {"source": SOURCE, "destination": DESTINATION}
 
 
 @pytest.mark.parametrize(
@@ -195,32 +187,6 @@ def test_a_changed_setting_recreates_the_pods_and_another_bound_does_not() -> No
     assert len({digest(), digest(DESTINATION_API_SECRET="another"), digest(LANES=4)}) == 3
 
 
-def test_the_policy_admits_the_other_side_alone_on_the_tunnels_port() -> None:
-    own = {
-        "podSelector": {
-            "matchLabels": {"app.kubernetes.io/name": "kafka-cloud-replicator", "app.kubernetes.io/instance": "link"}
-        }
-    }
-    policy = only(rendered(changed(SOURCE, TUNNEL_PORT=15070)), "NetworkPolicy")["spec"]
-    admitted = {"from": [{"ipBlock": {"cidr": "203.0.113.7/32"}}, own], "ports": [{"protocol": "TCP", "port": 15070}]}
-    assert policy["ingress"] == [admitted]
-    assert {"ports": [{"port": port, "protocol": "TCP"} for port in (9093, 9095)]} in policy["egress"]
-    assert only(rendered(DESTINATION), "NetworkPolicy")["spec"].get("ingress") is None
-
-
-def test_the_destination_reaches_its_brokers_and_the_other_side_and_nothing_else() -> None:
-    values = changed(DESTINATION, DESTINATION_OAUTH_TOKEN_URL="https://login.example:8443/token")
-    egress = only(rendered(values), "NetworkPolicy")["spec"]["egress"]
-    ports = [{port["port"] for port in rule["ports"]} for rule in egress]
-    assert ports == [{53, 5353}, {9094}, {15060}, {8443}]
-
-
-def test_a_range_of_ports_of_a_pattern_is_open_to_the_source() -> None:
-    values = changed(SOURCE, SOURCE_BROKER_PATTERN="*.orange.example:14001-14098")
-    egress = only(rendered(values), "NetworkPolicy")["spec"]["egress"]
-    assert {"port": 14001, "endPort": 14098, "protocol": "TCP"} in egress[1]["ports"]
-
-
 def test_four_variables_are_a_destination_without_gateway_and_shim() -> None:
     four = {
         "KAFKA_CLUSTERS_SOURCE_BOOTSTRAP_SERVERS": "source:9092",
@@ -241,64 +207,3 @@ def test_a_user_that_the_image_does_not_know_gets_a_name() -> None:
         mounts = [mount["mountPath"] for name in named if name != "passwd" for mount in named[name]["volumeMounts"]]
         assert mounts.count("/etc/passwd") == len(named) - 1
         assert "passwd" not in containers(pod_of(rendered(values)))
-
-
-def test_prometheus_finds_the_jobs_and_the_link_that_the_alerts_name() -> None:
-    documents = rendered(DESTINATION, "--set", "serviceMonitor.enabled=true,prometheusRule.enabled=true")
-    service = only(documents, "Service", "-pages")
-    ports = {port["name"]: port["port"] for port in service["spec"]["ports"]}
-    jobs = {}
-    for endpoint in only(documents, "ServiceMonitor")["spec"]["endpoints"]:
-        labels = {each["targetLabel"]: each["replacement"] for each in endpoint["relabelings"]}
-        assert labels["link"] == "orange-grape"
-        jobs[labels["job"]] = ports[endpoint["port"]]
-    assert jobs == {"kafka-replicator": 8080, "kafka-tunnel": 8081}
-    text = json.dumps(only(documents, "PrometheusRule"))
-    assert "kubectl -n default exec deploy/link-kafka-cloud-replicator -c replicator -- appliance status" in text
-    assert "helm -n default test link --logs" in text
-
-
-@pytest.mark.parametrize("side", VALUES)
-def test_the_manifests_are_what_helm_makes_of_the_chart(side: str) -> None:
-    assert (FOLDER / f"{side}.yaml").read_text() == manifests(side)
-
-
-@pytest.mark.parametrize("side", SIDES)
-def test_helm_finds_no_fault_in_the_chart(side: str) -> None:
-    command = [clients() / "helm", "lint", "--strict", CHART, "--values", CHART / "ci" / f"{side}-values.yaml"]
-    outcome = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
-    assert outcome.returncode == 0, outcome.stdout
-
-
-def test_the_examples_of_the_page_are_values_of_the_chart() -> None:
-    blocks = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
-    ends = [block for block in blocks if "side" in block]
-    others = [block for block in blocks if "side" not in block]
-    assert [each["side"] for each in ends] == ["source", "destination"]
-    for end in ends:
-        example = yaml.safe_load((CHART / "ci" / f"{end['side']}-values.yaml").read_text())
-        assert example["settings"] == end["settings"]
-        assert example["files"] == end["files"]
-        rendered(end)
-    for block in others:
-        rendered({**ends[1], **block})
-
-
-def test_what_a_side_costs_is_what_its_containers_may_take() -> None:
-    rows = dict(re.findall(r"^\| (source side|destination side)[^|]*\| (\d+) MiB", PAGE, re.MULTILINE))
-    for side, values in SIDES.items():
-        limits = [each["resources"]["limits"]["memory"] for each in containers(pod_of(rendered(values))).values()]
-        assert int(rows[f"{side} side"]) == sum(int(limit.removesuffix("Mi")) for limit in limits)
-
-
-def test_the_commands_of_the_page_name_what_there_is() -> None:
-    plain = [document for path in FOLDER.glob("*.y*ml") for document in yaml.safe_load_all(path.read_text())]
-    documents = [*plain, *(document for values in SIDES.values() for document in rendered(values))]
-    kinds = {"deploy": "Deployment", "service": "Service"}
-    known = {(each["kind"], each["metadata"]["name"]) for each in documents if each}
-    for block in re.findall(r"```\n(.*?)```", PAGE, re.DOTALL):
-        own = [line for line in block.splitlines() if "kube-dns" not in line]
-        for kind, name in re.findall(r"(deploy|service)[/ ]([a-z-]+)(?![\w/.-])", "\n".join(own)):
-            assert (kinds[kind], name) in known
-        for file in re.findall(r"-f (deploy/\S+)", block):
-            assert (CHART.parents[2] / file).is_file()

@@ -36,6 +36,7 @@ DESTINATION: Mapping[str, Any] = {
         "REPLICA_TOPICS_DEST_SUFFIX": "copy",
     },
 }
+SIDES = {"source": SOURCE, "destination": DESTINATION}
 
 
 def helm_template(values: Mapping[str, Any], *options: str) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,46 @@
+"""Who reaches the chart's pods, and whom they reach; and how Prometheus finds them."""
+
+import json
+
+from tests.support.chart import DESTINATION, SOURCE, changed, only, rendered
+
+
+def test_the_policy_admits_the_other_side_alone_on_the_tunnels_port() -> None:
+    own = {
+        "podSelector": {
+            "matchLabels": {"app.kubernetes.io/name": "kafka-cloud-replicator", "app.kubernetes.io/instance": "link"}
+        }
+    }
+    policy = only(rendered(changed(SOURCE, TUNNEL_PORT=15070)), "NetworkPolicy")["spec"]
+    admitted = {"from": [{"ipBlock": {"cidr": "203.0.113.7/32"}}, own], "ports": [{"protocol": "TCP", "port": 15070}]}
+    assert policy["ingress"] == [admitted]
+    assert {"ports": [{"port": port, "protocol": "TCP"} for port in (9093, 9095)]} in policy["egress"]
+    assert only(rendered(DESTINATION), "NetworkPolicy")["spec"].get("ingress") is None
+
+
+def test_the_destination_reaches_its_brokers_and_the_other_side_and_nothing_else() -> None:
+    values = changed(DESTINATION, DESTINATION_OAUTH_TOKEN_URL="https://login.example:8443/token")
+    egress = only(rendered(values), "NetworkPolicy")["spec"]["egress"]
+    ports = [{port["port"] for port in rule["ports"]} for rule in egress]
+    assert ports == [{53, 5353}, {9094}, {15060}, {8443}]
+
+
+def test_a_range_of_ports_of_a_pattern_is_open_to_the_source() -> None:
+    values = changed(SOURCE, SOURCE_BROKER_PATTERN="*.orange.example:14001-14098")
+    egress = only(rendered(values), "NetworkPolicy")["spec"]["egress"]
+    assert {"port": 14001, "endPort": 14098, "protocol": "TCP"} in egress[1]["ports"]
+
+
+def test_prometheus_finds_the_jobs_and_the_link_that_the_alerts_name() -> None:
+    documents = rendered(DESTINATION, "--set", "serviceMonitor.enabled=true,prometheusRule.enabled=true")
+    service = only(documents, "Service", "-pages")
+    ports = {port["name"]: port["port"] for port in service["spec"]["ports"]}
+    jobs = {}
+    for endpoint in only(documents, "ServiceMonitor")["spec"]["endpoints"]:
+        labels = {each["targetLabel"]: each["replacement"] for each in endpoint["relabelings"]}
+        assert labels["link"] == "orange-grape"
+        jobs[labels["job"]] = ports[endpoint["port"]]
+    assert jobs == {"kafka-replicator": 8080, "kafka-tunnel": 8081}
+    text = json.dumps(only(documents, "PrometheusRule"))
+    assert "kubectl -n default exec deploy/link-kafka-cloud-replicator -c replicator -- appliance status" in text
+    assert "helm -n default test link --logs" in text
