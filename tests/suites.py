@@ -133,7 +133,7 @@ SUITES = (
     ),
     _suite(
         "upgrade",
-        10,
+        15,
         0,
         "the last release, replaced by this one and back under load; needs this repository's history",
     ),
