@@ -55,16 +55,25 @@ DPKG_FORMAT = "${Package}\\t${Version}\\t${Architecture}\\n"
 """The format in which ``dpkg-query --show`` lists the packages for this module."""
 
 
-def debian_packages(listed: str, release: str) -> list[Component]:
-    """The packages that ``dpkg-query`` listed on the Debian ``release``, such as ``12``."""
-    return [_component(line, release) for line in listed.splitlines()]
+def debian_packages(listed: str, release: str, lock: str) -> list[Component]:
+    """The packages that ``dpkg-query`` listed on the Debian ``release``, such as ``12``.
+
+    They have the hashes of the lock file's text ``lock``, if their versions are those of the lock.
+    """
+    entries = [line.split(" ") for line in lock.splitlines() if not line.startswith("#")]
+    digests = {(package, architecture): digest for package, architecture, digest in entries}
+    rows = [line.split("\t") for line in listed.splitlines()]
+    # A package for all architectures is in the lock under each of them.
+    own = next((architecture for _, _, architecture in rows if architecture != "all"), "")
+    return [_component(row, release, digests.get((f"{row[0]}={row[1]}", own))) for row in rows]
 
 
-def _component(line: str, release: str) -> Component:
-    name, version, architecture = line.split("\t")
+def _component(row: Sequence[str], release: str, digest: str | None) -> Component:
+    name, version, architecture = row
     qualifiers = {"arch": architecture, "distro": f"debian-{release}"}
     purl = PackageURL("deb", "debian", name, version, qualifiers)
-    return Component(name=name, version=version, bom_ref=str(purl), purl=purl)
+    hashes = [HashType(alg=HashAlgorithm.SHA_256, content=digest)] if digest else None
+    return Component(name=name, version=version, bom_ref=str(purl), purl=purl, hashes=hashes)
 
 
 def java_libraries(directory: Path) -> list[Component]:

@@ -29,6 +29,7 @@ CLONED = (
     "Dockerfile",
     "docker-compose.yml",
     *LOCKS,
+    "requirements-debian.lock",
     "requirements-prepare.lock",
     "setenv.sh.template",
 )

@@ -13,13 +13,20 @@ LOCKS = ("requirements.lock", "requirements-build.lock", "requirements-materials
 """The lock files of the image build."""
 
 _SUITE, _PYTHON = "bookworm", "3.11"
-_PACKAGES = "ca-certificates,openjdk-17-jre-headless,python3,python3-venv"
+_PACKAGES = ("ca-certificates", "python3")
+_TOOLS = ("python3-venv", "openjdk-17-jdk-headless", "binutils")
+_NOT_IN_SLIM = tuple(f"usr/share/{name}" for name in ("doc", "info", "locale", "man"))
+"""What Debian's image ``slim`` lacks, too."""
 
 
 def base_archive() -> Path:
     """The base's files as a tar archive. The first call on a machine fetches them in a minute."""
-    made_from = f"{_SUITE} {_PACKAGES} {platform.machine()}"
-    return kept("base", made_from, _make_base) / "base.tar"
+    return _bases() / "base.tar"
+
+
+def tools_archive() -> Path:
+    """The same for the stage that builds, with its tools."""
+    return _bases() / "tools.tar"
 
 
 def locked_files() -> list[Path]:
@@ -28,14 +35,28 @@ def locked_files() -> list[Path]:
     return sorted(kept("files", "\n".join([*texts, _PYTHON, platform.machine()]), _fetch).iterdir())
 
 
-def _make_base(directory: Path) -> None:
+def _bases() -> Path:
+    made_from = f"{_SUITE} {_PACKAGES} {_TOOLS} {_NOT_IN_SLIM} {platform.machine()}"
+    return kept("base", made_from, _make_bases)
+
+
+def _make_bases(directory: Path) -> None:
     root = directory / "root"
-    options = ["--variant=minbase", f"--include={_PACKAGES}"]
-    _run("debootstrap", *options, _SUITE, str(root), _mirror())
-    for unneeded in ("usr/share/doc", "usr/share/man", "var/cache/apt", "var/lib/apt/lists"):
-        shutil.rmtree(root / unneeded)
-    _run("tar", "--directory", str(root), "--one-file-system", "--create", "--file", str(directory / "base.tar"), ".")
+    _run("debootstrap", "--variant=minbase", f"--include={','.join(_PACKAGES)}", _SUITE, str(root), _mirror())
+    _pack(root, directory / "base.tar")
+    # Java's package runs Java, which reads /proc; this mount ends with the command.
+    install = (
+        'mount -t proc proc "$0/proc" && export DEBIAN_FRONTEND=noninteractive && '
+        'exec chroot "$0" apt-get install -qq --yes --no-install-recommends "$@"'
+    )
+    _run("unshare", "--mount", "sh", "-c", install, str(root), *_TOOLS)
+    _pack(root, directory / "tools.tar")
     shutil.rmtree(root)
+
+
+def _pack(root: Path, archive: Path) -> None:
+    left_out = [f"--exclude=./{folder}/*" for folder in (*_NOT_IN_SLIM, "var/cache/apt", "var/lib/apt/lists")]
+    _run("tar", "--directory", str(root), "--one-file-system", *left_out, "--create", "--file", str(archive), ".")
 
 
 def _mirror() -> str:

@@ -24,6 +24,10 @@ LOCK = (
     + entry("some-package", "1.2", ANOTHER_WHEEL, FROM_A_WHEEL)
     + entry("pyspark", "4.3.0", FROM_A_SOURCE)
 )
+DEBIAN = f"""# snapshot
+openssl=3.0.17-1~deb12u1 amd64 {"1" * 64}
+openjdk-17-jre-headless=17.0.16+8-1~deb12u1 amd64 {"2" * 64}
+"""
 PACKAGES = "openssl\t3.0.17-1~deb12u2\tamd64\nopenjdk-17-jre-headless\t17.0.16+8-1~deb12u1\tamd64\n"
 
 
@@ -53,7 +57,9 @@ def text(tmp_path: Path) -> str:
     jar(jars / "netty-tcnative-2.0.Final-linux-x86_64.jar", ("io.netty", "netty-tcnative", "2.0.Final"))
     jar(jars / "shading-1.0.jar", ("org.inner", "inner", "9.9"), ("org.outer", "shading", "1.0"))
     jar(jars / "scala-library-2.13.18.jar")
-    return bill(Materials(python_packages(site, wheels, LOCK), debian_packages(PACKAGES, "12"), java_libraries(jars)))
+    return bill(
+        Materials(python_packages(site, wheels, LOCK), debian_packages(PACKAGES, "12", DEBIAN), java_libraries(jars))
+    )
 
 
 @pytest.fixture
@@ -130,3 +136,10 @@ def test_a_package_that_the_lock_does_not_list_is_refused(tmp_path: Path) -> Non
     installed(tmp_path / "site", "stranger", "1")
     with pytest.raises(KeyError, match="stranger"):
         python_packages(tmp_path / "site", tmp_path, LOCK)
+
+
+def test_a_debian_package_has_the_hash_of_the_lock_if_it_is_the_version_of_the_lock(document: dict[str, Any]) -> None:
+    packages = {
+        one["name"]: hashes(one) for one in document["components"] if one.get("purl", "").startswith("pkg:deb/")
+    }
+    assert packages == {"openssl": [], "openjdk-17-jre-headless": ["2" * 64]}
