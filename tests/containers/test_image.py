@@ -48,7 +48,7 @@ def test_its_labels_say_what_it_is_and_which_release(docker: Engine) -> None:
         (("java", "-version"), "17."),
         (("cat", "/etc/debian_version"), "12."),
     ],
-    ids=" ".join,
+    ids=["appliance", "option", "command", "python", "java", "debian"],
 )
 def test_docker_run_takes_any_command(docker: Engine, words: tuple[str, ...], expected: str) -> None:
     assert expected in docker.docker("run", "--rm", IMAGE, *words)
