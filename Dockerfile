@@ -43,7 +43,7 @@ ARG PIP_NO_INDEX
 COPY requirements.lock requirements-build.lock requirements-materials.lock wheels/* /build/files/
 # Only PySpark is built, because it is published as source only. Its build uses the packages of requirements-build.lock,
 # and downloads no others. All other packages are wheels.
-ENV PIP_NO_CACHE_DIR=1 PIP_NO_DEPS=1 PIP_NO_COMPILE=1 PIP_USE_PEP517=1 PIP_FIND_LINKS=/build/files
+ENV PIP_NO_CACHE_DIR=1 PIP_NO_DEPS=1 PIP_USE_PEP517=1 PIP_FIND_LINKS=/build/files
 RUN /build/bin/pip install --require-hashes --only-binary :all: -r /build/files/requirements-build.lock \
     && /build/bin/pip wheel --require-hashes --only-binary :all: --no-binary pyspark --no-build-isolation \
         --config-settings --build-option=--compression=stored --wheel-dir /build/wheels -r /build/files/requirements.lock \
@@ -51,7 +51,7 @@ RUN /build/bin/pip install --require-hashes --only-binary :all: -r /build/files/
 COPY deploy/__init__.py /build/deploy/
 COPY deploy/image /build/deploy/image
 # Without what nothing here uses; Spark's libraries lie apart, in a layer that changes with Spark alone.
-RUN /build/bin/pip --python /opt/venv/bin/python install --no-index /build/wheels/*.whl \
+RUN /build/bin/pip --python /opt/venv/bin/python install --no-compile --no-index /build/wheels/*.whl \
     && site=$(echo /opt/venv/lib/python3*/site-packages) \
     && PYTHONPATH=/build /build/bin/python -m deploy.image.slim "$site" \
     && find "$site" -name '*.so*' -not -path '*/numpy*' -exec strip --strip-unneeded '{}' + \
