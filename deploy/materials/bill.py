@@ -4,7 +4,9 @@ The Debian packages and the Java libraries in PySpark are made here, the Python 
 """
 
 import hashlib
+import json
 import re
+import uuid
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,7 +50,15 @@ def bill(materials: Materials) -> str:
     bom.register_dependency(appliance, parts)
     for spark in [part for part in materials.python if part.name == _BRINGS_JARS]:
         bom.register_dependency(spark, materials.java)
-    return JsonV1Dot6(bom).output_as_string(indent=_INDENT)
+    return _always_the_same(JsonV1Dot6(bom).output_as_string())
+
+
+def _always_the_same(text: str) -> str:
+    """The bill without the time of its making; its serial number, otherwise a random one, follows from its contents."""
+    made = json.loads(text)
+    del made["metadata"]["timestamp"], made["serialNumber"]
+    contents = json.dumps(made, sort_keys=True)
+    return json.dumps(made | {"serialNumber": uuid.uuid5(uuid.NAMESPACE_OID, contents).urn}, indent=_INDENT)
 
 
 DPKG_FORMAT = "${Package}\\t${Version}\\t${Architecture}\\n"

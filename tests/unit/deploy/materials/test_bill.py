@@ -143,3 +143,12 @@ def test_a_debian_package_has_the_hash_of_the_lock_if_it_is_the_version_of_the_l
         one["name"]: hashes(one) for one in document["components"] if one.get("purl", "").startswith("pkg:deb/")
     }
     assert packages == {"openssl": [], "openjdk-17-jre-headless": ["2" * 64]}
+
+
+def test_case_1400_the_bill_of_the_same_materials_is_the_same_and_that_of_others_has_another_number() -> None:
+    """Its time and a random number made each build of the image another one."""
+    some, other = (
+        Materials([], debian_packages(text, "12", DEBIAN), []) for text in (PACKAGES, PACKAGES + "a\t1\tall\n")
+    )
+    assert bill(some) == bill(some)
+    assert json.loads(bill(some))["serialNumber"] != json.loads(bill(other))["serialNumber"]
