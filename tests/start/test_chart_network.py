@@ -44,3 +44,12 @@ def test_prometheus_finds_the_jobs_and_the_link_that_the_alerts_name() -> None:
     text = json.dumps(only(documents, "PrometheusRule"))
     assert "kubectl -n default exec deploy/link-kafka-cloud-replicator -c replicator -- appliance status" in text
     assert "helm -n default test link --logs" in text
+
+
+def test_case_1391_the_doctor_of_the_source_side_may_dial_the_tunnels_port() -> None:
+    """The policy kept its pod, which has the labels of the release, to the ports of DNS and of the brokers."""
+    documents = rendered(changed(SOURCE, TUNNEL_PORT=15070))
+    labels = only(documents, "Pod", "-doctor")["metadata"]["labels"]
+    rules = only(documents, "NetworkPolicy")["spec"]["egress"]
+    (dialled,) = (rule for rule in rules if {"protocol": "TCP", "port": 15070} in rule["ports"])
+    assert dialled["to"][0]["podSelector"]["matchLabels"].items() <= labels.items()

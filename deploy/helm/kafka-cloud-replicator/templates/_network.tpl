@@ -47,6 +47,11 @@
     - ipBlock: {cidr: {{ . }}}
     {{- end }}
   {{- end }}
+{{- if eq .Values.side "source" }}
+# The doctor dials the tunnel's port.
+- to: [{podSelector: {matchLabels: {{ include "kcr.selector" . | fromYaml | toJson }}}}]
+  ports: [{protocol: TCP, port: {{ $settings.TUNNEL_PORT }}}]
+{{- end }}
 {{- if eq .Values.side "destination" }}
 {{- if not $direct }}
 - ports: {{ include "kcr.ports" (default (printf "server:%s" $settings.TUNNEL_PORT) $settings.TUNNEL_SSH) }}
