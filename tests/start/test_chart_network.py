@@ -53,3 +53,12 @@ def test_case_1391_the_doctor_of_the_source_side_may_dial_the_tunnels_port() -> 
     rules = only(documents, "NetworkPolicy")["spec"]["egress"]
     (dialled,) = (rule for rule in rules if {"protocol": "TCP", "port": 15070} in rule["ports"])
     assert dialled["to"][0]["podSelector"]["matchLabels"].items() <= labels.items()
+
+
+def test_case_1392_the_dns_of_openshift_and_the_cache_of_a_node_are_admitted() -> None:
+    """Names were asked for in kube-system alone: on OpenShift, or with a cache on each node, none had an address."""
+    for values in (SOURCE, DESTINATION):
+        pods, cache = only(rendered(values), "NetworkPolicy")["spec"]["egress"][0]["to"]
+        (expression,) = pods["namespaceSelector"]["matchExpressions"]
+        assert expression["values"] == ["kube-system", "openshift-dns"]
+        assert cache == {"ipBlock": {"cidr": "169.254.20.10/32"}}
