@@ -62,3 +62,10 @@ def test_case_1392_the_dns_of_openshift_and_the_cache_of_a_node_are_admitted() -
         (expression,) = pods["namespaceSelector"]["matchExpressions"]
         assert expression["values"] == ["kube-system", "openshift-dns"]
         assert cache == {"ipBlock": {"cidr": "169.254.20.10/32"}}
+
+
+def test_case_1393_the_source_reaches_the_resolver_of_its_brokers() -> None:
+    """DNS was open to the cluster's own alone, and TUNNEL_RESOLVER is another one."""
+    values = changed(SOURCE, TUNNEL_RESOLVER="10.0.0.2:5300")
+    ports = [{"protocol": protocol, "port": 5300} for protocol in ("UDP", "TCP")]
+    assert {"ports": ports} in only(rendered(values), "NetworkPolicy")["spec"]["egress"]

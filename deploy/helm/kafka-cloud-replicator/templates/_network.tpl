@@ -51,6 +51,10 @@
 # The doctor dials the tunnel's port.
 - to: [{podSelector: {matchLabels: {{ include "kcr.selector" . | fromYaml | toJson }}}}]
   ports: [{protocol: TCP, port: {{ $settings.TUNNEL_PORT }}}]
+{{- with $settings.TUNNEL_RESOLVER }}
+{{- $port := regexFind "[0-9]+$" . }}
+- ports: [{protocol: UDP, port: {{ $port }}}, {protocol: TCP, port: {{ $port }}}]
+{{- end }}
 {{- end }}
 {{- if eq .Values.side "destination" }}
 {{- if not $direct }}
