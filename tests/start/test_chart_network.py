@@ -69,3 +69,13 @@ def test_case_1393_the_source_reaches_the_resolver_of_its_brokers() -> None:
     values = changed(SOURCE, TUNNEL_RESOLVER="10.0.0.2:5300")
     ports = [{"protocol": protocol, "port": 5300} for protocol in ("UDP", "TCP")]
     assert {"ports": ports} in only(rendered(values), "NetworkPolicy")["spec"]["egress"]
+
+
+def test_case_1394_a_pod_with_a_role_of_aws_reaches_what_logs_it_in_and_the_store_of_the_audit() -> None:
+    """The policy kept the pod from them: no login by AWS_MSK_IAM with the role of a pod, and no audit in a store."""
+    login = {"ports": [{"protocol": "TCP", "port": 443}]}
+    for more in ({"DESTINATION_SASL_MECHANISM": "AWS_MSK_IAM"}, {"AUDIT_PATH": "s3a://audit/table"}):
+        egress = only(rendered(changed(DESTINATION, **more)), "NetworkPolicy")["spec"]["egress"]
+        assert login in egress
+        networks = [peer["ipBlock"]["cidr"] for rule in egress[1:] for peer in rule.get("to", ())]
+        assert networks == ["169.254.169.254/32", "169.254.170.23/32"]

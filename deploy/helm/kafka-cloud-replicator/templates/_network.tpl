@@ -71,6 +71,12 @@
     - {protocol: TCP, port: {{ default "443" (regexFind "[0-9]+$" (regexFind ":[0-9]+$" .)) }}}
     {{- end }}
 {{- end }}
+{{- if or (has "AWS_MSK_IAM" (list $settings.SOURCE_SASL_MECHANISM $settings.DESTINATION_SASL_MECHANISM)) (contains "://" (default "" $settings.AUDIT_PATH)) }}
+# AWS's logins for the role of a pod or of a node, and object stores.
+- ports: [{protocol: TCP, port: 443}]
+- to: [{ipBlock: {cidr: 169.254.169.254/32}}, {ipBlock: {cidr: 169.254.170.23/32}}]
+  ports: [{protocol: TCP, port: 80}]
+{{- end }}
 {{- if .Values.executors.enabled }}
 # Kubernetes' API, and between the replicator and its executors.
 - ports: [{protocol: TCP, port: 443}, {protocol: TCP, port: 6443}]
