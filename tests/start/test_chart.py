@@ -207,3 +207,13 @@ def test_a_user_that_the_image_does_not_know_gets_a_name() -> None:
         mounts = [mount["mountPath"] for name in named if name != "passwd" for mount in named[name]["volumeMounts"]]
         assert mounts.count("/etc/passwd") == len(named) - 1
         assert "passwd" not in containers(pod_of(rendered(values)))
+
+
+def test_case_1395_the_replicator_alone_may_ask_kubernetes_for_pods() -> None:
+    """The gateway and the control center had the token that makes pods, too."""
+    pod = pod_of(rendered({**DESTINATION, "executors": {"enabled": True}}))
+    assert pod["automountServiceAccountToken"] is False
+    (token,) = (volume["projected"] for volume in pod["volumes"] if volume["name"] == "token")
+    assert token["sources"][0]["serviceAccountToken"]["path"] == "token"
+    mounts = {name: [mount["name"] for mount in each["volumeMounts"]] for name, each in containers(pod).items()}
+    assert [name for name, volumes in mounts.items() if "token" in volumes] == ["replicator"]

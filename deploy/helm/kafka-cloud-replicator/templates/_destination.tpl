@@ -60,8 +60,7 @@ initContainers:
 {{- $page := dict "root" . "container" "control-center" }}
 spec:
   {{- include "kcr.pod" . | nindent 2 }}
-  # Spark asks Kubernetes for executors.
-  automountServiceAccountToken: {{ .Values.executors.enabled }}
+  automountServiceAccountToken: false
   # The replicator has 30 s to end its open transactions, and Java; then the gateway drains.
   terminationGracePeriodSeconds: 45
   {{- include "kcr.destinationNetwork" . | trim | nindent 2 }}
@@ -92,6 +91,7 @@ spec:
         {{- include "kcr.mounts" $of | nindent 8 }}
         {{- if .Values.executors.enabled }}
         - {name: executor, mountPath: /etc/executor, readOnly: true}
+        - {name: token, mountPath: /var/run/secrets/kubernetes.io/serviceaccount, readOnly: true}
         {{- end }}
         {{- with .Values.replicator.extraVolumeMounts }}
         {{- toYaml . | nindent 8 }}
@@ -129,6 +129,7 @@ spec:
     {{- end }}
     {{- if .Values.executors.enabled }}
     - {name: executor, configMap: {name: {{ include "kcr.fullname" . }}-executor}}
+    {{- include "kcr.token" . | trim | nindent 4 }}
     {{- end }}
     {{- with .Values.replicator.extraVolumes }}
     {{- toYaml . | nindent 4 }}

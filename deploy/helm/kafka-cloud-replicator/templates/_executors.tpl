@@ -22,3 +22,14 @@
 {{- dict "SPARK_MASTER" "k8s://https://kubernetes.default.svc:443" "SPARK_DRIVER_PORT" (.Values.executors.driverPort | toString) | toJson }}
 {{- else }}{}{{ end }}
 {{- end }}
+
+{{/* The login to Kubernetes, where Java looks for it: of the replicator alone, whose Spark asks for executors. */}}
+{{- define "kcr.token" -}}
+- name: token
+  projected:
+    defaultMode: 0440
+    sources:
+      - serviceAccountToken: {path: token, expirationSeconds: 3600}
+      - configMap: {name: kube-root-ca.crt, items: [{key: ca.crt, path: ca.crt}]}
+      - downwardAPI: {items: [{path: namespace, fieldRef: {fieldPath: metadata.namespace}}]}
+{{- end }}
