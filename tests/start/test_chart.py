@@ -217,3 +217,11 @@ def test_case_1395_the_replicator_alone_may_ask_kubernetes_for_pods() -> None:
     assert token["sources"][0]["serviceAccountToken"]["path"] == "token"
     mounts = {name: [mount["name"] for mount in each["volumeMounts"]] for name, each in containers(pod).items()}
     assert [name for name, volumes in mounts.items() if "token" in volumes] == ["replicator"]
+
+
+@pytest.mark.parametrize("key", [2**53, 12345678901234567890, -(2**63)])
+def test_case_1396_a_number_that_helm_would_change_is_refused_and_not_written_as_another(key: int) -> None:
+    """Helm reads numbers as doubles: the key 12345678901234567890 without quotes became -9223372036854775808."""
+    assert "'/settings/SOURCE_API_KEY'" in refusal(changed(DESTINATION, SOURCE_API_KEY=key))
+    text = dict(settings_files(rendered(changed(DESTINATION, SOURCE_API_KEY=str(key)))))["replicator"]
+    assert f"export SOURCE_API_KEY='{key}'\n" in text
