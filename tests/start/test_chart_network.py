@@ -2,7 +2,7 @@
 
 import json
 
-from tests.support.chart import DESTINATION, SOURCE, changed, only, rendered
+from tests.support.chart import DESTINATION, SOURCE, changed, only, refusal, rendered
 
 
 def test_the_policy_admits_the_other_side_alone_on_the_tunnels_port() -> None:
@@ -79,3 +79,12 @@ def test_case_1394_a_pod_with_a_role_of_aws_reaches_what_logs_it_in_and_the_stor
         assert login in egress
         networks = [peer["ipBlock"]["cidr"] for rule in egress[1:] for peer in rule.get("to", ())]
         assert networks == ["169.254.169.254/32", "169.254.170.23/32"]
+
+
+def test_case_1397_a_link_that_the_values_do_not_name_is_not_called_a_hyphen() -> None:
+    """With a whole setenv.sh in a Secret, the label `link` was "-": alerts took all such links for one."""
+    values = {"side": "destination", "existingSecret": {"name": "mine"}, "dns": {"upstream": "10.96.0.10"}}
+    assert "serviceMonitor.link: missing" in refusal({**values, "serviceMonitor": {"enabled": True}})
+    named = rendered({**values, "serviceMonitor": {"enabled": True, "link": "orange-grape"}})
+    for endpoint in only(named, "ServiceMonitor")["spec"]["endpoints"]:
+        assert {"targetLabel": "link", "replacement": "orange-grape"} in endpoint["relabelings"]

@@ -41,6 +41,9 @@
 {{- if and (eq .Values.side "source") .Values.networkPolicy.enabled (not .Values.networkPolicy.peers) (not (hasKey $settings "DESTINATION_SIDE_TUNNEL_IP")) }}
 {{- $faults = append $faults "networkPolicy.peers: missing: the CIDRs from which the other side dials" }}
 {{- end }}
+{{- if and .Values.serviceMonitor.enabled (not .Values.serviceMonitor.link) (not (and $settings.SOURCE_CLUSTER_ID $settings.DESTINATION_CLUSTER_ID)) }}
+{{- $faults = append $faults "serviceMonitor.link: missing: the link's name in alerts, since the settings do not name both clusters" }}
+{{- end }}
 {{- if and .Values.executors.enabled $settings.SPARK_MASTER }}
 {{- $faults = append $faults "settings.SPARK_MASTER: expected nothing with executors.enabled" }}
 {{- end }}
