@@ -225,3 +225,11 @@ def test_case_1396_a_number_that_helm_would_change_is_refused_and_not_written_as
     assert "'/settings/SOURCE_API_KEY'" in refusal(changed(DESTINATION, SOURCE_API_KEY=key))
     text = dict(settings_files(rendered(changed(DESTINATION, SOURCE_API_KEY=str(key)))))["replicator"]
     assert f"export SOURCE_API_KEY='{key}'\n" in text
+
+
+def test_case_1398_a_setting_beside_a_secret_of_the_users_arrives_as_it_was_written() -> None:
+    """As an environment variable, Kubernetes took $$ for $, and replaced $(HOME)."""
+    values = {"side": "destination", "existingSecret": {"name": "mine"}, "dns": {"upstream": "10.96.0.10"}}
+    pod = pod_of(rendered({**values, "settings": {"REPLICA_TOPICS_SOURCE_REGEX": "(a|b$$)$|$(HOME)"}}))
+    entry = {"name": "REPLICA_TOPICS_SOURCE_REGEX", "value": "(a|b$$$$)$$|$$(HOME)"}
+    assert entry in containers(pod)["replicator"]["env"]

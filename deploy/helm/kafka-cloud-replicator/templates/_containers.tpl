@@ -68,8 +68,9 @@ securityContext:
 - {name: {{ $name }}, value: /etc/appliance/files/{{ $name }}}
 {{- end }}
 {{- if .root.Values.existingSecret.name }}
+{{- /* Kubernetes would expand $(NAME), and take $$ for $. */}}
 {{- range $name, $text := include "kcr.settingsOf" . | fromJson }}
-- {name: {{ $name }}, value: {{ $text | quote }}}
+- {name: {{ $name }}, value: {{ $text | replace "$" "$$" | quote }}}
 {{- end }}
 {{- end }}
 {{- with .root.Values.extraEnv }}
