@@ -233,3 +233,18 @@ def test_case_1398_a_setting_beside_a_secret_of_the_users_arrives_as_it_was_writ
     pod = pod_of(rendered({**values, "settings": {"REPLICA_TOPICS_SOURCE_REGEX": "(a|b$$)$|$(HOME)"}}))
     entry = {"name": "REPLICA_TOPICS_SOURCE_REGEX", "value": "(a|b$$$$)$$|$$(HOME)"}
     assert entry in containers(pod)["replicator"]["env"]
+
+
+EMPTY = {
+    **dict.fromkeys(("files", "podSecurityContext", "extraEnv", "podLabels", "affinity", "tolerations")),
+    **{name: {"resources": None} for name in ("tunnel", "gateway", "controlCenter")},
+    "replicator": dict.fromkeys(("resources", "conf", "extraVolumes", "extraVolumeMounts")),
+    "networkPolicy": dict.fromkeys(("peers", "monitoring", "controlCenter", "dns", "brokers", "extraEgress")),
+}
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("name", EMPTY)
+def test_case_1399_a_value_with_nothing_after_its_colon_is_an_empty_one(side: str, name: str) -> None:
+    """`files:` with all lines below it commented, for one, ended Helm with an error of Go."""
+    rendered({**SIDES[side], name: EMPTY[name]})

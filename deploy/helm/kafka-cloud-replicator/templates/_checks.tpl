@@ -3,12 +3,12 @@
 {{- $faults := list }}
 {{- $settings := include "kcr.settings" . | fromJson }}
 {{- $direct := include "kcr.direct" . }}
-{{- $given := merge (dict) $settings .Values.files }}
+{{- $given := merge (dict) $settings (default dict .Values.files) }}
 {{- $oneTopic := hasKey $settings "KAFKA_CLUSTERS_SOURCE_TOPIC" }}
 {{- if and (eq .Values.side "source") $direct }}
 {{- $faults = append $faults "side: expected destination, since SOURCE_ROUTE=direct needs no source side" }}
 {{- end }}
-{{- range $name := keys .Values.files | sortAlpha }}
+{{- range $name := keys (default dict .Values.files) | sortAlpha }}
 {{- range list $name (trimSuffix "_FILE" $name) }}
 {{- if hasKey $settings . }}
 {{- $faults = append $faults (printf "files.%s, settings.%s: expected one of them" $name .) }}

@@ -15,7 +15,7 @@ capabilities: {drop: [ALL]}
 
 {{/* True if the pod's user may be one that the image does not know. */}}
 {{- define "kcr.anyUser" -}}
-{{- if ne (int (default 0 .Values.podSecurityContext.runAsUser)) 10001 }}true{{ end }}
+{{- if ne (int (default 0 (default dict .Values.podSecurityContext).runAsUser)) 10001 }}true{{ end }}
 {{- end }}
 
 {{/* The fields that every container begins with; setenv.sh is read in its working directory. */}}
@@ -113,5 +113,5 @@ readinessProbe:
 {{/* `resources`: the documented sizes, with what `.given` sets. */}}
 {{- define "kcr.resources" -}}
 {{- $sizes := dict "limits" (dict "memory" (printf "%vMi" .limit)) "requests" (dict "memory" (printf "%vMi" .request) "cpu" .cpu) }}
-{{- mergeOverwrite $sizes (deepCopy .given) | toYaml }}
+{{- mergeOverwrite $sizes (deepCopy (default dict .given)) | toYaml }}
 {{- end }}

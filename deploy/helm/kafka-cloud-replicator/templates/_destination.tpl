@@ -70,7 +70,7 @@ spec:
       command:
         - appliance
         - replicate
-        {{- range concat (include "kcr.executorConf" . | fromJsonArray) .Values.replicator.conf }}
+        {{- range concat (include "kcr.executorConf" . | fromJsonArray) (default list .Values.replicator.conf) }}
         - --conf={{ . }}
         {{- end }}
       env:
@@ -109,7 +109,7 @@ spec:
         {{- include "kcr.environment" (merge (dict "own" $own) $page) | trim | nindent 8 }}
       ports:
         - {name: control-center, containerPort: 8082}
-      {{- $tls := or (hasKey $settings "CONSOLE_TLS_CERTIFICATE_FILE") (hasKey .Values.files "CONSOLE_TLS_CERTIFICATE_FILE") }}
+      {{- $tls := or (hasKey $settings "CONSOLE_TLS_CERTIFICATE_FILE") (hasKey (default dict .Values.files) "CONSOLE_TLS_CERTIFICATE_FILE") }}
       {{- include "kcr.probes" (merge (dict "port" 8082) (ternary (dict "tls" true) dict $tls)) | trim | nindent 6 }}
       resources:
         {{- include "kcr.resources" (dict "given" .Values.controlCenter.resources "limit" 384 "request" 128 "cpu" "50m") | trim | nindent 8 }}

@@ -16,7 +16,7 @@
 {{- $defaults := dict "TUNNEL_PORT" "15060" "TUNNEL_CONNECTIONS_MAX" "4096" "SPARK_DRIVER_MEMORY" "512m" "TASKS" "2" }}
 {{- if .Values.executors.enabled }}
 {{- $slots := mul .Values.executors.instances .Values.executors.cores }}
-{{- if or (hasKey $texts "REPLICA_TRANSFORM_SQL_FILE") (hasKey .Values.files "REPLICA_TRANSFORM_SQL_FILE") }}
+{{- if or (hasKey $texts "REPLICA_TRANSFORM_SQL_FILE") (hasKey (default dict .Values.files) "REPLICA_TRANSFORM_SQL_FILE") }}
 {{- /* With SQL, a task takes two cores. */}}
 {{- $slots = div $slots 2 | max 1 }}
 {{- end }}
@@ -62,7 +62,7 @@ export {{ $name }}='{{ replace "'" "'\\''" $text }}'
 
 {{/* Its files, as a JSON object: those of `files` whose variables it reads. */}}
 {{- define "kcr.filesOf" -}}
-{{- $files := .root.Values.files }}
+{{- $files := default dict .root.Values.files }}
 {{- $own := dict }}
 {{- range index (.root.Files.Get "files/variables.json" | fromJson) .container }}
 {{- if hasKey $files . }}{{ $_ := set $own . (get $files .) }}{{ end }}
