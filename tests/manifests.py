@@ -19,6 +19,7 @@ _OWN = {
 _HEAD = """\
 # The {side} side of a link (docs/kubernetes.md), as Helm makes it of the chart. Written by `python -m tests.manifests`.
 # Adapt the image, and one address: {own}
+# TUNNEL_PORT, TUNNEL_CONNECTIONS_MAX, TASKS and SPARK_DRIVER_MEMORY count as here, with their ports and sizes.
 #
 #   kubectl create secret generic {secret} --from-file=setenv.sh
 #   kubectl apply -f {side}.yaml
