@@ -57,8 +57,9 @@ def test_case_1391_the_doctor_of_the_source_side_may_dial_the_tunnels_port() -> 
 
 def test_case_1392_the_dns_of_openshift_and_the_cache_of_a_node_are_admitted() -> None:
     """Names were asked for in kube-system alone: on OpenShift, or with a cache on each node, none had an address."""
-    for values in (SOURCE, DESTINATION):
-        pods, cache = only(rendered(values), "NetworkPolicy")["spec"]["egress"][0]["to"]
+    for values, upstream in ((SOURCE, []), (DESTINATION, [{"ipBlock": {"cidr": "10.96.0.10/32"}}])):
+        pods, cache, *others = only(rendered(values), "NetworkPolicy")["spec"]["egress"][0]["to"]
+        assert others == upstream
         (expression,) = pods["namespaceSelector"]["matchExpressions"]
         assert expression["values"] == ["kube-system", "openshift-dns"]
         assert cache == {"ipBlock": {"cidr": "169.254.20.10/32"}}
