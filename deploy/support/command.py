@@ -29,6 +29,9 @@ from deploy.support.secrets import KnownSettings, known_settings, named_like_sec
 
 _STDOUT = Path("-")
 _SIDES = ("source", "destination", "order")
+_REMARK_MAX = 2000
+"""Characters of a remark, counted once it is masked."""
+
 _EXPLANATION = """\
 Masked: every secret of the settings, in each form in which a text may have it, and what looks like a password, a token
 or a private key. Not masked: names of hosts, topics, groups and users, addresses, offsets, the SQL. Look at it before
@@ -101,7 +104,8 @@ async def _entry(part: Part) -> Entry:
 
 
 def _text(masking: Masking, text: str) -> str:
-    return masking.masked(text.encode("utf-8", "replace")).decode("utf-8", "replace").replace("\n", " ")
+    masked = masking.masked(text.encode("utf-8", "replace")).decode("utf-8", "replace")
+    return masked.replace("\n", " ")[:_REMARK_MAX]
 
 
 def _link_name() -> str:

@@ -15,13 +15,13 @@ from appliance.runtime.child_process import killed_with_parent
 BYTES_MAX = 32 * 1024 * 1024
 """Bound of an output; of a longer one the end is taken."""
 
-_CAUSE_MAX = 300
-"""Characters of the last line that a program has said of its failure."""
-
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a program has written, and in ``fault`` what went wrong, if anything."""
+    """What a program has written, and in ``fault`` what went wrong, if anything, with the last line that it said.
+
+    That line is whole: it may have a secret, and half of it would not be recognized.
+    """
 
     text: bytes
     fault: str = ""
@@ -45,9 +45,7 @@ async def output_of(
             await _end(process)
         *_, cause = ("", *last_bytes(errors).decode("utf-8", "replace").strip().splitlines())
         status = f"ended with {process.returncode}" if in_time else f"did not end within {seconds:g} s"
-        fault = (
-            "" if in_time and process.returncode == 0 else ": ".join(filter(None, [status, cause.strip()[:_CAUSE_MAX]]))
-        )
+        fault = "" if in_time and process.returncode == 0 else ": ".join(filter(None, [status, cause.strip()]))
         return Output(last_bytes(written), fault)
 
 
