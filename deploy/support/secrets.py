@@ -109,10 +109,20 @@ def _secrets_of(variable: Variable[object] | None, name: str, value: str, unread
             yield content
     elif name.endswith("_COMMAND"):
         _, *arguments = value.split() or [""]
-        words = (argument.rpartition("=")[2] for argument in arguments)
-        yield from (word for word in words if len(word) >= _ARGUMENT_MIN and not word.startswith("-"))
+        words = (word for argument in arguments for word in _secrets_of_argument(argument))
+        yield from (word for word in words if len(word) >= _ARGUMENT_MIN)
     elif "://" in value:
         yield from (secret for url in re.split(r"[,\s]+", value) for secret in _secrets_of_url(url))
+
+
+def _secrets_of_argument(argument: str) -> Iterator[str]:
+    """What follows the name of an option, or the whole; a value may have, or end in, ``=`` as base64 does."""
+    name, _, value = argument.partition("=")
+    if value:
+        yield value
+        yield argument.rpartition("=")[2]
+    if not name.startswith("-"):
+        yield argument
 
 
 def _secrets_of_url(url: str) -> Iterator[str]:

@@ -75,6 +75,17 @@ def test_case_1421_a_password_is_known_where_the_path_of_its_url_has_an_at_sign(
     assert {"sEcReT-1", "sEcReT-2"} <= known.secrets
 
 
+@pytest.mark.parametrize("secret", ["c0VjUmVU==", "sEc=ReT-1=x"])
+@pytest.mark.parametrize("before", ["--key=", "-v ", ""])
+def test_case_1424_an_argument_with_equals_signs_in_it_is_a_secret_whole(
+    before: str, secret: str, tmp_path: Path
+) -> None:
+    # Only what follows the last one was taken, which is nothing of base64 with padding.
+    settings = write_settings(tmp_path / "setenv.sh", {"SOURCE_OAUTH_TOKEN_COMMAND": f"get {before}{secret}"})
+    masked = Masking(known_settings(settings, {}).secrets).masked(f"cannot run get {before}{secret}".encode())
+    assert masked == f"cannot run get {before}****".encode()
+
+
 def test_a_private_key_is_a_secret_whatever_variable_names_its_file(tmp_path: Path) -> None:
     file = tmp_path / "both.pem"
     file.write_text("-----BEGIN PRIVATE KEY-----\nsEcReT\n-----END PRIVATE KEY-----\n")
