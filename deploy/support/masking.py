@@ -81,7 +81,11 @@ def _forms_of_line(secret: str) -> Iterator[bytes]:
         json.dumps(secret, ensure_ascii=False)[1:-1],
         repr(secret)[1:-1],
         repr(raw)[2:-1],
+        *_in_other_json(in_json),
+        *_in_other_json(json.dumps(secret, ensure_ascii=False)[1:-1]),
+        secret.replace("\\", "\\\\").replace("'", "\\'"),
         html.escape(secret),
+        html.escape(secret).replace("&#x27;", "&#39;").replace("&quot;", "&#34;"),  # Go's, and of Jinja
         urllib.parse.quote_plus(raw),
         urllib.parse.quote_plus(raw, safe="*").replace("~", "%7E"),  # Java's
         *(urllib.parse.quote(raw, safe) for safe in _SAFE_IN_URLS),
@@ -92,6 +96,13 @@ def _forms_of_line(secret: str) -> Iterator[bytes]:
     yield raw.hex().upper().encode()
     for shift in range(3):
         yield from _within_base64(raw, shift)
+
+
+def _in_other_json(text: str) -> Iterator[str]:
+    """Text in JSON as other programs write it: Go, Java and JavaScript, and within a string once more."""
+    for each in (text, re.sub("[<>&]", lambda found: f"\\u{ord(found[0]):04x}", text), text.replace("/", "\\/")):
+        upper = re.sub(r"\\u[0-9a-f]{4}", lambda found: "\\u" + found[0][2:].upper(), each)
+        yield from (form for one in (each, upper) for form in (one, json.dumps(one, ensure_ascii=False)[1:-1]))
 
 
 def _within_base64(raw: bytes, shift: int) -> Iterator[bytes]:

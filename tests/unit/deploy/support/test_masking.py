@@ -27,6 +27,24 @@ def test_a_secret_is_masked_in_each_form_in_which_a_program_prints_it(number: in
     assert MASK in masked
 
 
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "p'ss/w0rd\\u00fc\\u0026\\\"\\u003cx\\u003e",
+        "p'ss/w0rdü\\u0026\\\"\\u003cx\\u003e",  # Go's JSON, so Docker's
+        "p'ss/w0rd\\u00FC&\\\"<x>",
+        "p'ss/w0rd\\u00FC\\u0026\\\"\\u003Cx\\u003E",  # Java's
+        "p'ss\\/w0rd\\u00fc&\\\"<x>",
+        "p\\'ss/w0rdü&\"<x>",  # a Python string with both quotes
+        "p&#39;ss/w0rdü&amp;&#34;&lt;x&gt;",
+    ],
+)
+def test_case_1425_a_secret_is_masked_as_docker_java_and_pages_escape_it(printed: str) -> None:
+    # Each of them was left as it was.
+    for text in (printed, json.dumps(printed, ensure_ascii=False)[1:-1]) if "\\u" in printed else (printed,):
+        assert Masking(["p'ss/w0rdü&\"<x>"]).masked(f"a {text} b".encode()) == b"a **** b"
+
+
 @given(SECRETS, SECRETS, st.binary(max_size=5))
 def test_any_secret_is_masked_wherever_it_stands(secret: str, other: str, around: bytes) -> None:
     text = around.join(each.encode() for each in (*encoded(secret), *encoded(other), secret + other, other + secret))
