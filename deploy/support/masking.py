@@ -27,12 +27,16 @@ _SAFE_IN_URLS = ("", "/", "~", "!~*'()", "/!~*'():@;,&=+$")
 _NAMED = rb"(?i)((?:passw(?:or)?d|passphrase|secret|token|credential|private[._-]?key|access[._-]?key)[\w.-]{0,40}"
 """A name from its telling word on. All repetitions are bounded: a log may have lines of megabytes."""
 
+_IN_QUOTES = _NAMED + rb"\\?[\"']?\s{0,4}[:=]\s{0,4})(%s)(?:(?>(?:%s)+)\2|[^\"'\n]+?\2)"
+"""Such a name and a value in quotes, which may have the other ones, and its own behind a backslash."""
+
 _LOOKS_SECRET = (
     (re.compile(rb"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?=-----END|\Z)", re.DOTALL), rb"\1" + MASK),
     (re.compile(rb"(?i)(authorization\W{1,6}(?:basic|bearer|digest|negotiate) +)[^\s\"',]+"), rb"\1" + MASK),
     (re.compile(rb"(\w://[^\s/:@\"']*:)[^\s/@\"']+(?=@)"), rb"\1" + MASK),
-    (re.compile(_NAMED + rb"\\?[\"']?\s{0,4}[:=]\s{0,4})(\\?[\"'])[^\"'\n]+?\2"), rb"\1\2" + MASK + rb"\2"),
-    (re.compile(_NAMED + rb"=)[^\s\"'\\&,;|]+"), rb"\1" + MASK),
+    (re.compile(_IN_QUOTES % (rb"[\"']", rb"\\[^\n]|(?!\2)[^\\\n]")), rb"\1\2" + MASK + rb"\2"),
+    (re.compile(_IN_QUOTES % (rb"\\[\"']", rb"\\{2,3}[^\n]|(?!\2)[^\n]")), rb"\1\2" + MASK + rb"\2"),
+    (re.compile(_NAMED + rb"[ \t]{0,4}=[ \t]{0,4})[^\s\"'\\&,;|]+"), rb"\1" + MASK),
 )
 """What is masked though its value is not known, such as a password in a line of another program's log."""
 

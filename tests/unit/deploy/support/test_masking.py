@@ -91,6 +91,23 @@ def test_what_only_looks_like_a_secret_is_masked_too(text: str, masked: str) -> 
     assert masked in found
 
 
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ('password="it\'s-hunter22" x', 'password="****" x'),
+        ("password='so \"hunter22\"' x", "password='****' x"),
+        ('{"password": "a\\"hunter22", "user": "k"}', '{"password": "****", "user": "k"}'),
+        ('{"password": "hunter22\\\\", "user": "k"}', '{"password": "****", "user": "k"}'),
+        ('"password=\\"a\\\\\\"hunter22\\"; x"', '"password=\\"****\\"; x"'),
+        ("PASSWORD='hunter22\\' x", "PASSWORD='****' x"),
+        ("ssl.key.password = hunter22 x", "ssl.key.password = **** x"),
+    ],
+)
+def test_case_1426_a_value_with_quotes_in_it_and_one_behind_blanks_look_like_a_secret(text: str, masked: str) -> None:
+    # One with the other quotes, or behind "= ", was left; of one with its own the rest was.
+    assert Masking([]).masked(text.encode()).decode() == masked
+
+
 def test_json_stays_json_and_what_is_no_secret_stays() -> None:
     status = {"previous_secret": False, "topic": "tokens", "secret": "", "lag": 3, "api_key": "orange-key"}
     text = json.dumps(status).encode()
