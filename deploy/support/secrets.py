@@ -23,6 +23,9 @@ _ARGUMENT_MIN = 4
 _UNKNOWN_MIN = 6
 """Length from which a value is taken for a secret that is not declared as one: a shorter one may be any word."""
 
+_OF_COMPOSE = r"\s*(export\s+)?(COMPOSE_\w+|APPLIANCE_NETWORK)\s*="
+"""Lines of .env that tell Compose where its files are."""
+
 _SHOWN_ANYWAY = frozenset({"", "yes", "no", "true", "false"})
 
 
@@ -46,13 +49,23 @@ def known_settings(path: Path, process: Mapping[str, str]) -> KnownSettings:
     folders = dict.fromkeys((path.parent.absolute(), Path().absolute()))
     prepared = [_known(each, {}) for folder in folders for each in sorted(folder.glob("prepared/*.sh"))]
     unread = dict.fromkeys((*own.unread, *(line for each in prepared for line in each.unread)))
-    return replace(own, secrets=own.secrets.union(*(each.secrets for each in prepared)), unread=tuple(unread))
+    of_compose = (_of_compose(_content(each / ".env", [])) for each in folders)
+    secrets = own.secrets.union(*(each.secrets for each in prepared), *of_compose)
+    return replace(own, secrets=secrets, unread=tuple(unread))
 
 
 def named_like_secrets(environment: Mapping[str, str]) -> frozenset[str]:
     """The values of variables of any program that are called like a secret."""
     values = (value for name, value in environment.items() if re.search(CONFIDENTIAL, name))
     return frozenset(value for value in values if len(value) >= _UNKNOWN_MIN)
+
+
+def _of_compose(text: str) -> frozenset[str]:
+    """The values of the user's own lines in .env, a faulty one of which Compose prints, and those below it."""
+    lines = (line.strip().partition("=") for line in text.splitlines() if not re.match(_OF_COMPOSE, line))
+    values = [value.strip() for _, _, value in lines]
+    known = (each for value in values for each in (value, value.strip("'\""), value.partition(" #")[0].strip(" '\"")))
+    return frozenset(each for each in known if len(each) >= _UNKNOWN_MIN)
 
 
 def _known(path: Path, process: Mapping[str, str]) -> KnownSettings:

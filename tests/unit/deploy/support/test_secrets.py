@@ -109,6 +109,20 @@ def test_the_secrets_of_containers_that_have_older_settings_are_known(tmp_path: 
     assert known_settings(settings, {}).secrets == {"sEcReT-before", "sEcReT-now"}
 
 
+def test_case_1427_the_values_of_the_users_lines_in_env_are_secrets_since_compose_prints_a_faulty_one(
+    tmp_path: Path,
+) -> None:
+    # Compose names the line, and what is below it; nobody knew these values.
+    ours = "COMPOSE_FILE=docker-compose.yml:prepared/docker-compose.yml\nAPPLIANCE_NETWORK=kafka-orange-grape\n"
+    users = "A='sEcReT-1'\nexport B = sEcReT-2 # mine\r\n#C=sEcReT-3\nD E=\"sEcReT-4\"\nF=yes\n"
+    (tmp_path / ".env").write_text(ours + users)
+    settings = write_settings(tmp_path / "setenv.sh", {})
+    said = Masking(known_settings(settings, {}).secrets).masked(f"failed to read .env near {ours}{users}".encode())
+    assert b"sEcReT" not in said
+    assert ours.encode() in said
+    assert b"F=yes" in said
+
+
 def test_variables_of_other_programs_are_not_shown_and_secrets_by_their_names() -> None:
     environment = {"AWS_SECRET_ACCESS_KEY": "sEcReT", "AWS_SESSION_TOKEN": "sEcReT2", "HOME": "/root", "TOKEN": "yes"}
     known = known_settings(Path("/none/setenv.sh"), environment)
