@@ -62,7 +62,7 @@ def load(file: Path) -> str:
 
 def _unpack(file: Path, folder: Path) -> dict[str, Any]:
     """Unpack the parts, compare them with their checksums, and return the provenance."""
-    with tarfile.open(file) as bundle:
+    with tarfile.open(file, "r:") as bundle:
         for name in (_SUMS, _PROVENANCE, _IMAGE):
             source = bundle.extractfile(name)
             with (folder / name).open("wb") as target:
