@@ -7,15 +7,17 @@ import json
 import shutil
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from deploy.image.build import ImageError, docker
-from deploy.image.normal import image_id
+from deploy.image.normal import image_id, image_names
 from deploy.image.provenance import subject
 
 _IMAGE, _PROVENANCE, _SUMS = "image.tar.gz", "provenance.json", "SHA256SUMS"
+_UNUSABLE = (OSError, EOFError, LookupError, TypeError, ValueError, RecursionError, tarfile.TarError, zlib.error)
 _FASTER = 6
 """gzip's own default; the best one takes three times as long for a few MB."""
 
@@ -39,25 +41,33 @@ def pack(archive: Path, provenance: Mapping[str, Any], file: Path) -> None:
 
 
 def load(file: Path) -> str:
-    """Check a file, and load its image into Docker; return the image's name.
+    """Check a file, and load its image into Docker; return the image's name and id.
 
     Raises:
         ImageError: it is no such file, a part is damaged, or its image is not the one of its provenance.
     """
-    with tempfile.TemporaryDirectory(dir=file.parent) as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory(dir=file.parent) as directory:
+        folder = Path(directory)
         try:
             provenance = _unpack(file, folder)
             archive = folder / "image.tar"
             with gzip.open(folder / _IMAGE) as source, archive.open("wb") as target:
                 shutil.copyfileobj(source, target)
             found, wanted = image_id(archive), subject(provenance)
-        except (OSError, EOFError, KeyError, ValueError, tarfile.TarError) as error:
+            names, name = image_names(archive), str(provenance["subject"][0]["name"])
+        except _UNUSABLE as error:
             raise ImageError(f"{file} is damaged, or was not written by bin/image save: {error}") from error
         if found != wanted:
             raise ImageError(f"{file} has the image {found}, but the provenance of {wanted}")
+        if [_short(each) for each in names] != [_short(name)]:
+            raise ImageError(f"{file} has an image called {' and '.join(names)}, but the provenance of {name}")
         docker("load", "--quiet", "--input", str(archive))
-    return str(provenance["subject"][0]["name"])
+    return f"{name} {found}"
+
+
+def _short(name: str) -> str:
+    """A name without what engines add to one without a registry, or leave out."""
+    return name.removeprefix("docker.io/").removeprefix("library/").removeprefix("localhost/")
 
 
 def _unpack(file: Path, folder: Path) -> dict[str, Any]:
@@ -72,7 +82,8 @@ def _unpack(file: Path, folder: Path) -> dict[str, Any]:
         if sums[name] != _digest(folder / name):
             raise ValueError(f"{name} has another checksum")
     provenance = json.loads((folder / _PROVENANCE).read_text())
-    assert isinstance(provenance, dict)
+    if not isinstance(provenance, dict):
+        raise ValueError(f"{_PROVENANCE} is no statement")
     return provenance
 
 

@@ -54,6 +54,13 @@ def image_id(archive: Path) -> str:
     return f"sha256:{hashlib.sha256(text).hexdigest()}"
 
 
+def image_names(archive: Path) -> list[str]:
+    """The names under which the image in an archive is loaded."""
+    with tarfile.open(archive) as source:
+        [image] = json.load(_file(source, _MANIFEST))
+    return list(image["RepoTags"] or [])
+
+
 def _digest(layer: IO[bytes]) -> str:
     """The digest of a layer's tar archive, which some engines save compressed."""
     packed = layer.read(len(_GZIP)) == _GZIP
