@@ -15,6 +15,8 @@ LOCKS = ("requirements-build.lock", "requirements-debian.lock", "requirements-ma
 
 _BUILDER = "https://kafka-cloud-replicator.invalid/bin/image"
 """Names the program, since this project has no address of its own."""
+_LOGIN = re.compile(r"//\S*@")
+"""The login in a URL, such as that of a proxy: Docker leaves it out of the image, and the statement goes with that."""
 _BASE = re.compile(r"^ARG BASE=(?P<name>[^:@]+):(?P<tag>[^@]+)@sha256:(?P<digest>[0-9a-f]{64})$", re.MULTILINE)
 
 
@@ -38,7 +40,7 @@ class Image:
 def statement(checkout: Path, image: Image, revision: Revision, arguments: Sequence[str]) -> dict[str, Any]:
     """The statement about an image that was built in ``checkout`` with these build arguments."""
     commit = [{"uri": "git+file:.", "digest": {"gitCommit": revision.commit}}] if revision.commit else []
-    parameters = {"platform": image.platform, "buildArguments": list(arguments)}
+    parameters = {"platform": image.platform, "buildArguments": [_LOGIN.sub("//****@", each) for each in arguments]}
     definition = {
         "buildType": f"{_BUILDER}/build/v1",
         "externalParameters": parameters,

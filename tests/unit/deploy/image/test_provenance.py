@@ -61,3 +61,10 @@ def test_the_images_version_is_the_appliances() -> None:
 
 def test_the_dockerfile_names_no_architecture() -> None:
     assert not re.findall(r"amd64|arm64|x86|aarch", DOCKERFILE.split("FROM", 1)[1])
+
+
+def test_case_1406_the_login_of_a_proxy_is_not_in_it() -> None:
+    # Docker keeps it out of the image, and the provenance, which goes with the image, had it.
+    arguments = ["HTTPS_PROXY=http://user:hunter2@proxy:3128", "BASE=host:5000/base@sha256:1"]
+    parameters = statement(CHECKOUT, IMAGE, Revision("", 1), arguments)["predicate"]["buildDefinition"]
+    assert parameters["externalParameters"]["buildArguments"] == ["HTTPS_PROXY=http://****@proxy:3128", arguments[1]]
