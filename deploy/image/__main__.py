@@ -23,7 +23,7 @@ def main(arguments: Sequence[str]) -> int:
     parsed = _parser().parse_args(arguments)
     try:
         parsed.run(parsed)
-    except ImageError as error:
+    except (ImageError, OSError) as error:
         print(f"bin/image {parsed.command}: {error}", file=sys.stderr)
         return 1
     return 0
@@ -63,6 +63,11 @@ def _provenance(parsed: argparse.Namespace) -> None:
     print(json.dumps(statement(CHECKOUT, image, revision(), []), indent=1))
 
 
+def _tagged(name: str) -> str:
+    """A name as Docker completes it: saved without a tag, all images of the name would be in the file."""
+    return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
+
+
 def _provenance_of(name: str) -> Path:
     return WRITTEN / f"{name.replace('/', '_').replace(':', '_')}.provenance.json"
 
@@ -83,7 +88,9 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         command.set_defaults(run=run)
         if name != "load":
-            command.add_argument("--name", default=NAME, help="the image's name (default: %(default)s)")
+            named = str if name == "provenance" else _tagged
+            help_text = "the image's name (default: %(default)s)"
+            command.add_argument("--name", type=named, default=NAME, help=help_text)
         if name == "build":
             command.add_argument("--build-arg", action="append", default=[], metavar="NAME=VALUE", help="as Docker's")
         elif name == "provenance":

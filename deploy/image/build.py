@@ -1,6 +1,7 @@
 """A build that gives the same image each time: ``docker build``, and then ``normal`` over what it has made."""
 
 import json
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -21,11 +22,14 @@ class ImageError(Exception):
 def revision(checkout: Path = CHECKOUT) -> Revision:
     """The commit of the checkout, if its files are those of a commit."""
     git = ["git", "-C", str(checkout)]
+    if shutil.which("git") is None:
+        return Revision("", UNKNOWN)
     described = subprocess.run([*git, "log", "-1", "--format=%H %ct"], capture_output=True, text=True, check=False)
     if described.returncode:
         return Revision("", UNKNOWN)
     commit, time = described.stdout.split()
-    changed = subprocess.run([*git, "status", "--porcelain"], capture_output=True, text=True, check=True).stdout
+    status = [*git, "status", "--porcelain", "--untracked-files=normal"]  # whatever the user's own setting
+    changed = subprocess.run(status, capture_output=True, text=True, check=True).stdout
     return Revision("" if changed else commit, int(time))
 
 
