@@ -38,10 +38,13 @@ class EnvFile:
         return tuple(f"+{line}" for line in self.text.splitlines() if line not in present)
 
     def hidden_by(self, process: Mapping[str, str]) -> list[str]:
-        """A warning if COMPOSE_FILE of the shell differs, which Compose takes first."""
-        if process.get(_FILES, "") in ("", _value(self.text, _FILES)):
-            return []
-        return [f"{_FILES} is set in this shell, and Compose takes it before the one in {ENV_FILE}: unset {_FILES}"]
+        """A warning if COMPOSE_FILE of the shell differs, or what separates its files: Compose takes them first."""
+        expected = {_FILES: _value(self.text, _FILES), _SEPARATOR: _value(self.text, _SEPARATOR) or ":"}
+        return [
+            f"{name} is set in this shell, and Compose takes it before the one in {ENV_FILE}: unset {name}"
+            for name, value in expected.items()
+            if process.get(name, "") not in ("", value)
+        ]
 
 
 def prepared_env(folder: Path, network: str) -> EnvFile:
@@ -59,7 +62,9 @@ def prepared_env(folder: Path, network: str) -> EnvFile:
         raise SettingsError([f"{ENV_FILE}: {_FILES}={listed}: {expected}"])
     overrides = [name for name in _OVERRIDES if (folder / name).exists()]
     files = [*_OURS, *overrides, *(name for name in files[2:] if name not in _OVERRIDES)]
-    return EnvFile(_with(text, [f"{_FILES}={separator.join(files)}", f"{NETWORK}={network}"]), old)
+    joined = separator.join(files)
+    joined = f"'{joined}'" if " #" in joined else joined
+    return EnvFile(_with(text, [f"{_FILES}={joined}", f"{NETWORK}={network}"]), old)
 
 
 def write_env(folder: Path, file: EnvFile, *, dry: bool) -> Outcome:
@@ -95,8 +100,15 @@ def _unusable(error: OSError) -> SettingsError:
 
 def _value(text: str, name: str) -> str:
     """The value that Compose reads: the last one, without quotes and comment; empty if there is none."""
-    values = [found[1].partition(" #")[0].strip().strip("'\"") for found in _lines_of(name).finditer(text)]
+    values = [_unquoted(found[1].strip()) for found in _lines_of(name).finditer(text)]
     return values[-1] if values else ""
+
+
+def _unquoted(value: str) -> str:
+    """A value without quotes and comment; in quotes, # begins none."""
+    if quoted := re.match(r"(['\"])(.*?)\1", value):
+        return quoted[2]
+    return value.partition(" #")[0].strip().strip("'\"")
 
 
 def _with(text: str, ours: Sequence[str]) -> str:
@@ -105,7 +117,7 @@ def _with(text: str, ours: Sequence[str]) -> str:
     for line in ours:
         name = line.partition("=")[0]
         if _lines_of(name).search(text):
-            text = _lines_of(name).sub(line, text)
+            text = _lines_of(name).sub(line.replace("\\", r"\\"), text)
         else:
             added += f"{line}\n"
     if not added:

@@ -127,3 +127,21 @@ def test_only_another_list_in_the_shell_hides_it(tmp_path: Path) -> None:
     file = prepared(tmp_path)
     assert file.hidden_by({}) == file.hidden_by({"COMPOSE_FILE": OURS}) == []
     assert file.hidden_by({"COMPOSE_FILE": "/srv/other.yml"})[0].endswith(": unset COMPOSE_FILE")
+
+
+@pytest.mark.parametrize(
+    "listed", [f"{OURS}:a\\x.yml", f"{OURS}:my file.yml", f"'{OURS}:my file #1.yml'", f"'{OURS}:a#b #c.yml'"]
+)
+def test_case_1414_a_file_of_the_users_own_is_kept_whatever_its_name(tmp_path: Path, listed: str) -> None:
+    # A backslash ended in a traceback, and in quotes what follows " #" was lost.
+    text = f"COMPOSE_FILE={listed}\nAPPLIANCE_NETWORK=kafka-1\n"
+    assert prepared(tmp_path, text).text == text
+    in_double = text.replace("'", '"') + "B=1\n"
+    assert prepared(tmp_path, in_double).text == f"{text}B=1\n"
+
+
+def test_case_1415_another_separator_in_the_shell_is_warned_of(tmp_path: Path) -> None:
+    # Compose took our list for the name of one file.
+    file = prepared(tmp_path)
+    assert file.hidden_by({"COMPOSE_PATH_SEPARATOR": ":"}) == []
+    assert file.hidden_by({"COMPOSE_PATH_SEPARATOR": ";"})[0].endswith(": unset COMPOSE_PATH_SEPARATOR")
