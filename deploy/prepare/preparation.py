@@ -35,7 +35,8 @@ def prepare(folder: Path, env_file: Path, role: Role, process: Mapping[str, str]
     settings, role = read(env_file, role, process)
     environment = load(env_file, process)
     user, group = container_user()
-    vm = Vm(user, group, os.cpu_count() or 1, folder.resolve(), resolver(), _salt(folder, role))
+    cores, salt = os.cpu_count() or 1, _salt(folder, role)
+    vm = Vm(user, group, cores, folder.resolve(), resolver(), salt, is_roots=os.geteuid() == 0)
     ports = port_mappings(environment, settings, role)
     faults = container_faults(settings, role, vm) + port_conflicts(folder, ports)
     try:

@@ -26,7 +26,6 @@ from deploy.render.template import filled
 from deploy.render.vm import (
     CONSOLE_PORT,
     CONTROL_CENTER_PORT,
-    IMAGE_USER,
     STATUS_PORT,
     PortMapping,
     Vm,
@@ -91,7 +90,7 @@ def _units(settings: Settings, role: Role, vm: Vm) -> Iterator[RenderedFile]:
     """The systemd unit that starts the destination VM's two containers in order."""
     if role & Role.DESTINATION:
         link = settings.tunnel.link
-        user = "root" if vm.user == IMAGE_USER else vm.user
+        user = "root" if vm.is_roots else vm.user
         text = filled("boot.service.j2", link=link, folder=str(vm.folder).replace("%", "%%"), user=user)
         yield RenderedFile(unit_file(link), text, 0o644)
 

@@ -21,7 +21,8 @@ class Vm:
     ``user`` and ``group`` are those of the containers, which must be able to read the files with secrets: the preparing
     user's, or the image's for root. ``cores`` is the VM's number of cores. ``folder`` is the link's own, as an absolute
     path. ``resolver`` is the VM's DNS server at the address that a container reaches, or None. ``salt`` goes into the
-    published digests of files with secrets, so that nobody can test guesses on them.
+    published digests of files with secrets, so that nobody can test guesses on them. ``is_roots`` says that root
+    prepares it: any user may have the number of the image's.
     """
 
     user: int
@@ -30,6 +31,7 @@ class Vm:
     folder: Path
     resolver: Target | None
     salt: str
+    is_roots: bool = False
 
 
 CONSOLE_PORT = 8080

@@ -391,9 +391,15 @@ def test_after_a_reboot_systemd_starts_what_docker_gave_up() -> None:
     unit = files(DESTINATION_VM, replace(VM, folder=Path("/srv/100%")))[unit_file("orange-grape")]
     assert "\nWorkingDirectory=/srv/100%%\n" in unit
     assert "\nUser=1000\n" in unit  # the preparing user, who may change what it runs
-    of_root = files(DESTINATION_VM, replace(VM, user=IMAGE_USER))[unit_file("orange-grape")]
+    of_root = files(DESTINATION_VM, replace(VM, user=IMAGE_USER, is_roots=True))[unit_file("orange-grape")]
     assert "\nUser=root\n" in of_root
     assert unit_file("orange-grape") not in files(SOURCE_VM)
+
+
+def test_case_1416_the_unit_of_a_user_who_has_the_number_of_the_images_runs_as_that_user() -> None:
+    # It ran as root, in a folder that this user may change.
+    unit = files(DESTINATION_VM, replace(VM, user=IMAGE_USER))[unit_file("orange-grape")]
+    assert f"\nUser={IMAGE_USER}\n" in unit
 
 
 def test_case_991_the_control_center_alone_has_its_pages_certificate_and_is_asked_by_tls(tmp_path: Path) -> None:
