@@ -36,7 +36,10 @@ def _changed(before: Sequence[str], now: Sequence[str]) -> Iterator[str]:
 
 
 def _is_named(name: str, text: str) -> bool:
-    return all(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) for word in name.split())
+    """True if one entry has each word of the name in code, not only in a sentence."""
+    entries = (" ".join(re.findall(r"`([^`]+)`", entry)) for entry in re.split(r"\n(?=[-#])", text))
+    words = [re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])") for word in name.split()]
+    return any(all(word.search(entry) for word in words) for entry in entries)
 
 
 def test_the_newest_section_is_the_version_of_this_code() -> None:
@@ -74,3 +77,12 @@ def test_a_name_that_the_changelog_lacks_is_found() -> None:
     missing = ["GONE", "IMAGE", "NEW", "pack", "status --json", "status --old", "n_total"]
     assert unnamed(before, now, "`IMAGES`, `MY_IMAGE` and `--jsons`") == missing
     assert unnamed(before, now, "`GONE`, `IMAGE`, `NEW`, `pack`, `status` with `--json`; no `--old`; `n_total`") == []
+
+
+def test_case_1428_a_name_is_in_code_and_all_of_it_in_one_entry() -> None:
+    # "pause" in a sentence named the command, and an option of another command named that of this one.
+    before = {"commands": ["link", "link delete", "pause", "status"]}
+    now = {"commands": ["link", "status", "status --json"]}
+    text = "- A pause of a link: delete `it`.\n- `status` is faster.\n- `order` has `--json`.\n"
+    assert unnamed(before, now, text) == ["link delete", "pause", "status --json"]
+    assert unnamed(before, now, "- `link delete`\n- `pause`, and `status`\n  with `--json`\n") == []
