@@ -61,11 +61,11 @@ class Masking:
 
 
 def forms_of(secret: str) -> Iterator[bytes]:
-    """Each form of a secret; of one of several lines, those of the lines."""
+    """Each form of a secret; of one of several lines, those of the lines too."""
     lines = secret.splitlines()
     if len(lines) > 1:
         yield from (form for line in lines if _is_secret(line.strip()) for form in _forms_of_line(line.strip()))
-    elif lines:
+    if lines:
         yield from _forms_of_line(secret)
 
 

@@ -3,6 +3,7 @@
 import base64
 import json
 import urllib.parse
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,11 @@ def test_case_1422_a_line_of_a_megabyte_without_a_blank_is_masked_as_well() -> N
     # It took hours: a pattern looked at the whole line again from each of its characters.
     line = b"0123456789" * 100_000
     assert Masking(["tiger"]).masked(line + b" tiger " + line) == line + b" **** " + line
+
+
+@pytest.mark.parametrize("printed", [str, repr, json.dumps, urllib.parse.quote, lambda each: each.encode().hex()])
+def test_case_1429_a_secret_of_several_short_lines_is_masked(printed: Callable[[str], str]) -> None:
+    # Only lines of twelve characters were, and nothing of a password with a line break in it.
+    secret = "hunter22\ntiger-lily"
+    masked = Masking([secret]).masked(f"a {printed(secret)} b".encode())
+    assert masked.strip(b"ab \"'") == MASK
