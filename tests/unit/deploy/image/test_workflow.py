@@ -48,3 +48,8 @@ def test_it_is_signed_without_a_key_and_with_its_provenance_and_bill() -> None:
 @pytest.mark.parametrize("job", JOBS)
 def test_no_secret_is_in_a_command_line(job: str) -> None:
     assert "secrets." not in commands(job)
+
+
+def test_a_failure_before_a_pipe_ends_its_step() -> None:
+    # Unless it is named, the shell has no pipefail, and two builds that both failed had the same digest: none.
+    assert WORKFLOW["defaults"] == {"run": {"shell": "bash"}}
