@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from appliance.commands.failback import failback as module
 from appliance.commands.failback.failback import _Run
@@ -28,6 +28,7 @@ from appliance.link.model.copy_states import CopyState
 from appliance.link.model.replicas import Replica
 from appliance.link.model.stops import Stop
 from testbed.cluster import Cluster
+from tests.support.administration import grow
 from tests.support.commands import command as typed
 from tests.support.commands import settings_file
 from tests.support.engine import Pair, delete_topic
@@ -47,12 +48,6 @@ from tests.support.records import produce
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 LOSS = Choice(yes=True, allow_loss=True)
-
-
-def grow(cluster: Cluster, topic: str, partitions: int) -> None:
-    admin = AdminClient(cluster.client_configuration())
-    for grown in admin.create_partitions([NewPartitions(topic, partitions)]).values():
-        grown.result(PATIENCE)
 
 
 async def test_case_160_a_link_that_takes_every_name_fails_back_and_again(pair: Pair) -> None:
