@@ -18,7 +18,7 @@ BYTES_MAX = 32 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a program has written, and in ``fault`` what went wrong, if anything, with the last line that it said.
+    """The output of a program; ``fault`` is empty, or the failure with the last line that the program wrote.
 
     That line is whole: it may have a secret, and half of it would not be recognized.
     """

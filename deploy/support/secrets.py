@@ -40,7 +40,7 @@ class KnownSettings:
 
 
 def known_settings(path: Path, process: Mapping[str, str]) -> KnownSettings:
-    """What the file and the environment of the process hold, and the secrets in the files of the containers.
+    """The settings of the file and of the process's environment, with the secrets in the files of the containers.
 
     Raises:
         SettingsError: this user may not read a file that may hold a secret, which could not be masked.
@@ -129,7 +129,7 @@ def _secrets_of(variable: Variable[object] | None, name: str, value: str, unread
 
 
 def _secrets_of_argument(argument: str) -> Iterator[str]:
-    """What follows the name of an option, or the whole; a value may have, or end in, ``=`` as base64 does."""
+    """The value behind an option's name, or the whole argument; a value may have, or end in, ``=`` as base64 does."""
     name, _, value = argument.partition("=")
     if value:
         yield value

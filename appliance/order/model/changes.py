@@ -105,7 +105,7 @@ def positions_after(
 
 @dataclass(slots=True)
 class _Stretch:
-    """What is shown of one topic of an origin: the offsets and lengths of its runs, and the place after them."""
+    """The records shown of one topic of an origin: offsets and lengths of their runs, and the place after them."""
 
     place: Place
     runs: list[tuple[int, int, int]] = field(default_factory=list)
