@@ -22,7 +22,7 @@ from appliance.link.client.checkpoint_log import peek_checkpoint
 from appliance.link.client.retry import is_completing, retry_while_busy
 from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.naming import Naming
-from appliance.link.model.offset_map import Hole, OffsetMap, Segment, exact, overlay, run_at
+from appliance.link.model.offset_map import Hole, OffsetMap, Segment, exact, run_at, with_tail
 from appliance.link.model.offset_records import SegmentKey, segment_key
 from appliance.link.model.position import Position
 from appliance.link.model.segment_log import SegmentLog
@@ -185,17 +185,11 @@ class OffsetMaps:
 
     def all_segments(self, partition: Partition) -> Sequence[Segment]:
         """The map of a source partition, with what its copy has of former topics of that name."""
-        position, lane = self.position(partition), self._lanes.get(partition, len(self._logs))
-        if position is None or self.failure(partition) or lane >= len(self._logs):
+        position = self.position(partition)
+        if position is None or self.failure(partition):
             return ()
-        copied = [
-            each
-            for each in self._logs[lane].segments(partition)
-            if not is_another(each.destination_id, position.destination_id)
-        ]
-        if position.tail is not None:
-            overlay(copied, Segment(position.source_id, position.destination_id, position.tail))
-        return copied
+        stored = self._stored(partition)
+        return with_tail((e for e in stored if not is_another(e.destination_id, position.destination_id)), position)
 
     def holes(self, partitions: Collection[Partition] | None = None) -> dict[Partition, list[Hole]]:
         """The ranges of copies without a map, by source partition; only partitions with any."""
@@ -206,10 +200,13 @@ class OffsetMaps:
     def _map(self, partition: Partition) -> OffsetMap:
         position, cached = self.position(partition), self._maps.get(partition)
         if cached is None or cached.position is not position:
-            lane = self._lanes.get(partition, len(self._logs))
-            segments = self._logs[lane].segments(partition) if lane < len(self._logs) else ()
-            cached = self._maps[partition] = OffsetMap(segments, position)
+            cached = self._maps[partition] = OffsetMap(self._stored(partition), position)
         return cached
+
+    def _stored(self, partition: Partition) -> Sequence[Segment]:
+        """The segments of a source partition in its lane's log, without the map's tail."""
+        lane = self._lanes.get(partition, len(self._logs))
+        return self._logs[lane].segments(partition) if lane < len(self._logs) else ()
 
     async def _read_lane(self, metadata: Metadata, lane: int, partitions: Collection[Partition] | None) -> None:
         """Read a lane's positions, then its segments; its failure ends once it has been read."""

@@ -73,6 +73,14 @@ def overlay(segments: list[Segment], newer: Segment) -> None:
     segments.append(newer)
 
 
+def with_tail(segments: Iterable[Segment], position: Position) -> list[Segment]:
+    """Segments in the copy's order, and the tail of the position that follows them."""
+    whole = list(segments)
+    if position.tail is not None:
+        overlay(whole, Segment(position.source_id, position.destination_id, position.tail))
+    return whole
+
+
 def is_copied(segments: Sequence[Segment], first: int, last: int) -> bool | None:
     """True of a batch of the copy, by its first and last offset, that the link wrote, False of others'; None: unknown.
 
@@ -143,10 +151,8 @@ class OffsetMap:
         self._next_source, self._next_copy = UNKNOWN, UNKNOWN
         if position is None:
             return
-        self.segments = [each for each in self.segments if each.belongs_to(position)]
+        self.segments = with_tail((each for each in self.segments if each.belongs_to(position)), position)
         tail, end = position.tail, position.copy_end
-        if tail is not None:
-            overlay(self.segments, Segment(position.source_id, position.destination_id, tail))
         self._next_source = position.next_offset
         self._next_copy = UNKNOWN if end is None else tail.copy_to if tail else end.offset
 
