@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from testbed.certificates import CertificateAuthority
+from testbed.control_groups import own_groups
 from testbed.kubernetes import components, layout
-from testbed.kubernetes.control_groups import own_groups
 from testbed.kubernetes.layout import ADDRESS, API_SERVICE, DOMAIN, NAME, Layout
 from testbed.kubernetes.tools import debian, run
 

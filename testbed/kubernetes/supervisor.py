@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from appliance.runtime.child_process import die_with
-from testbed.kubernetes import control_groups
+from testbed import control_groups
 
 KEPT_IN = Path("/var/tmp")
 """A directory on a disk, because an overlay does not work on every file system in memory."""
@@ -33,7 +33,7 @@ def sweep() -> None:
 
 def remove(directory: Path) -> None:
     """Remove the files and the control groups of an ended node."""
-    control_groups.remove(directory.name)
+    control_groups.remove(control_groups.named(directory.name))
     shutil.rmtree(directory, ignore_errors=True)
 
 
@@ -54,7 +54,7 @@ def main(directory: Path, arguments: Sequence[str]) -> int:
     finally:
         process.kill()
         process.wait()
-        control_groups.remove(directory.name)
+        control_groups.remove(control_groups.named(directory.name))
     return 1
 
 

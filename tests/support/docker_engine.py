@@ -9,16 +9,15 @@ import contextlib
 import os
 import shutil
 import subprocess
-import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
+from testbed import control_groups
 from testbed.process import OwnedProcess
 from tests.support.namespace import Namespace
 
 _KEPT_IN = Path("/var/tmp")
 """A directory on a disk, because Docker's usual storage driver does not work on every file system in memory."""
-_CGROUPS = Path("/sys/fs/cgroup")
 _READY_SECONDS = 60.0
 _SECONDS = 900.0
 """Timeout of one command, in seconds; a build takes longest."""
@@ -50,8 +49,7 @@ class Engine:
         """Kill it and all of its containers at once, as when the VM loses power."""
         if self._process is not None:
             await self._process.kill()
-        for control_group in _control_groups(self.machine.name):
-            _remove_when_empty(control_group)
+        control_groups.remove(_control_groups(self.machine.name))
 
     @property
     def environment(self) -> dict[str, str]:
@@ -130,27 +128,10 @@ def _command(made: Engine) -> list[str]:
 
 
 def _remove(name: str) -> None:
-    for control_group in _control_groups(name):
-        _remove_when_empty(control_group)
+    control_groups.remove(_control_groups(name))
     shutil.rmtree(_KEPT_IN / name, ignore_errors=True)
 
 
-def _control_groups(name: str) -> Iterator[Path]:
-    """The control groups of the engine's containers, inner ones first. The kernel keeps them after their processes have
-    ended."""
-    for root in [_CGROUPS, *_CGROUPS.iterdir()]:
-        for path, _, _ in os.walk(root / name, topdown=False):
-            yield Path(path)
-
-
-def _remove_when_empty(control_group: Path, patience: float = 5.0) -> None:
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        try:
-            control_group.rmdir()
-        except FileNotFoundError:
-            return
-        except OSError:
-            time.sleep(0.02)  # its last process is still dying
-        else:
-            return
+def _control_groups(name: str) -> list[Path]:
+    """The control groups of the engine's containers, which the kernel keeps after their processes have ended."""
+    return [root / name for root in (control_groups.ROOT, *control_groups.ROOT.iterdir())]

@@ -1,11 +1,12 @@
-"""The control groups (version 1) of a node: one for each controller, below that of the process that makes them."""
+"""Control groups: those of version 1 that a process makes below its own, one for each controller, and their end."""
 
 import os
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-_ROOT = Path("/sys/fs/cgroup")
+ROOT = Path("/sys/fs/cgroup")
 _PATIENCE_SECONDS = 5.0
 _INHERITED = ("cpuset.cpus", "cpuset.mems")
 """Files of a new group that are empty at first, though no process can be in such a group."""
@@ -26,7 +27,7 @@ class ControlGroup:
     @property
     def directory(self) -> Path:
         """The group's directory."""
-        return _ROOT / self.folder / self.path.lstrip("/")
+        return ROOT / self.folder / self.path.lstrip("/")
 
 
 def own_groups() -> list[ControlGroup]:
@@ -39,20 +40,23 @@ def own_groups() -> list[ControlGroup]:
     groups = [ControlGroup(controllers, path) for _, controllers, path in lines if controllers]
     if not groups:
         raise RuntimeError("this node needs control groups of version 1: systemd.unified_cgroup_hierarchy=0")
-    return [group for group in groups if (_ROOT / group.folder).is_dir()]
+    return [group for group in groups if (ROOT / group.folder).is_dir()]
 
 
 def make(name: str) -> list[Path]:
     """New groups of this name; a process enters them by ``enter``."""
-    made = []
-    for group in own_groups():
-        directory = group.directory / name
+    made = named(name)
+    for directory in made:
         directory.mkdir()
         for file in _INHERITED:
             if (directory / file).exists():
-                (directory / file).write_text((group.directory / file).read_text())
-        made.append(directory)
+                (directory / file).write_text((directory.parent / file).read_text())
     return made
+
+
+def named(name: str) -> list[Path]:
+    """The directories of the groups of this name, made or not."""
+    return [group.directory / name for group in own_groups()]
 
 
 def enter(directories: list[Path]) -> None:
@@ -61,10 +65,10 @@ def enter(directories: list[Path]) -> None:
         (directory / "cgroup.procs").write_text(str(os.getpid()))
 
 
-def remove(name: str) -> None:
-    """Remove the groups of this name with those below, whose processes have ended or are ending."""
-    for group in own_groups():
-        for path, _, _ in os.walk(group.directory / name, topdown=False):
+def remove(directories: Iterable[Path]) -> None:
+    """Remove groups with those below, whose processes have ended or are ending: the kernel keeps them until then."""
+    for directory in directories:
+        for path, _, _ in os.walk(directory, topdown=False):
             _remove_when_empty(Path(path))
 
 
