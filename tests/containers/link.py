@@ -13,9 +13,10 @@ from typing import Any
 
 from appliance.settings.role import Role
 from deploy.render.vm import CONTROL_CENTER_PORT, link_address
+from tests.containers.clusters import SECONDS
 from tests.containers.programs.vpc import TOPIC
 from tests.containers.sites import Side
-from tests.containers.vpcs import SECONDS, Vpcs
+from tests.containers.vpcs import Vpcs
 from tests.support.docker_engine import Engine
 from tests.support.image_inputs import LOCKS
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from tests.containers.clusters import SECONDS
 from tests.containers.link import Link, Service
 from tests.containers.programs.vpc import TOPIC
 from tests.containers.sites import ORANGE
-from tests.containers.vpcs import SECONDS
 
 RECORDS = 500
 LIMIT = "/sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes"

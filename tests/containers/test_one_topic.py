@@ -13,11 +13,12 @@ import pytest
 import pytest_asyncio
 import yaml
 
+from tests.containers.clusters import SECONDS
 from tests.containers.link import CHECKOUT, Link
 from tests.containers.podman import podman
 from tests.containers.programs.vpc import TOPICS
 from tests.containers.sites import GRAPE, NEIGHBOURS, PLAIN_DESTINATION, PLAIN_SOURCE
-from tests.containers.vpcs import SECONDS, Vpcs, clusters
+from tests.containers.vpcs import Vpcs
 from tests.support.docker_engine import Engine
 from tests.support.image import IMAGE, image_archive
 
@@ -47,7 +48,7 @@ def deployed(image: str) -> str:
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def plain(link: Link) -> AsyncIterator[Vpcs]:
     """Both clusters in plain text, beside those of the link whose image is run."""
-    async with clusters(link.vpcs, NEIGHBOURS):
+    async with link.vpcs.running(NEIGHBOURS.values()):
         yield link.vpcs
 
 

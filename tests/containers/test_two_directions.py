@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from appliance.link.model.naming import REGISTRY
+from tests.containers.clusters import SECONDS
 from tests.containers.image import adapt
 from tests.containers.link import COPY, Link
 from tests.containers.programs.vpc import TOPIC
 from tests.containers.sites import GRAPE, ORANGE
-from tests.containers.vpcs import SECONDS
 
 RECORDS = 1000
 
