@@ -49,13 +49,13 @@ async def catch_up(
     places = places_of(key, peer.checkpoint.positions, single=single)
     if promise is None or theirs.end is None or theirs.rank <= record.rank:
         return None
-    maps = OffsetMaps(peer.cluster, naming)
-    raise_first((await maps.refresh([origin.of(key.topic) for origin in places])).values())
-    raise_first(filter(None, (maps.failure(origin.of(key.topic)) for origin in places)))
     shown_log = Partition(naming.destination(key.topic), key.number)
-    segments = {origin: maps.segments(origin.of(key.topic)) for origin in places}
     metadata = await peer.cluster.metadata([shown_log.topic])
     first = (await list_offsets(peer.cluster, metadata, [shown_log], Bound.START))[shown_log]
+    maps = OffsetMaps(peer.cluster, naming)  # read after that: they know of all that was deleted by then
+    raise_first((await maps.refresh([origin.of(key.topic) for origin in places])).values())
+    raise_first(filter(None, (maps.failure(origin.of(key.topic)) for origin in places)))
+    segments = {origin: maps.segments(origin.of(key.topic)) for origin in places}
     try:
         starts = [_start(maps, origin, key.topic, positions, segments[origin]) for origin in places]
         start = min((offset for offset in starts if offset is not None), default=None)
@@ -65,7 +65,11 @@ async def catch_up(
             raise Unreachable(f"{maps.name}: {shown_log} begins at offset {first}, and {start} is needed")
     except Unreachable:
         begins = beginning(theirs, first, segments, places)
-        if begins.rank <= record.rank:
+        shown_since = first > theirs.end.offset and any(
+            (newest := maps.position(origin.of(key.topic))) is not None and newest.next_offset > place.next_offset
+            for origin, place in places.items()
+        )
+        if begins.rank <= record.rank or shown_since:  # the rest of the peer's facts is on its way
             raise
         return begins
     limits = FetchLimits(size, wait=0)

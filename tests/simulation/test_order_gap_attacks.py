@@ -1,16 +1,23 @@
 """Cases in which a T-global with a gap broke what an order promises, found by attacking it."""
 
 import json
+from copy import copy, deepcopy
 from dataclasses import replace
 
 import pytest
 
-from appliance.errors import ApplianceError
+from appliance.errors import ApplianceError, Unreachable
+from appliance.kafka.records.outgoing import UNLIMITED
+from appliance.link.model.order import OrderRecord
+from appliance.order.catch_up import catch_up
+from appliance.order.learning import Learned
+from appliance.order.model.rebuilding import Beginning
+from appliance.order.peers import Peer
 from tests.simulation.brokers import NODES
 from tests.simulation.log import seen
 from tests.simulation.order_operator import Operator
 from tests.simulation.order_scenario import Calm, Clusters
-from tests.simulation.test_order_gaps import late, record
+from tests.simulation.test_order_gaps import KEY, delete_most, late, record
 
 OF_LEMON = ("--origin", "lemon", "--topic-name", "orders", "--partition", "0", "--from", "earliest", "--yes")
 
@@ -214,3 +221,27 @@ def test_case_1386_records_from_before_an_origin_was_made_anew_are_no_difference
     out = capsys.readouterr().out
     assert "it is a record of lemon:orders-0 from before that was made anew" in out
     assert "no record is there" not in out
+
+
+def test_case_1430_an_old_fact_of_a_cluster_and_the_new_start_of_its_log_make_no_gap(calm: Clusters) -> None:
+    order = calm(3)
+    order.start()
+    order.commit(10)
+    order.settle()
+    (runner,) = order.world.beside["grape"].process.runners
+    newest = runner.partitions[KEY].peers["orange"]
+    old = copy(newest)
+    old.checkpoint = deepcopy(newest.checkpoint)
+    delete_most(order)
+
+    def brought(peer: Peer) -> Beginning | Learned | None:
+        work = catch_up(KEY, OrderRecord(), {}, peer, runner.lane.naming, UNLIMITED, 1 << 20, single=False)
+        task = order.loop.start(order.loop.world, work)
+        order.loop.run_while(lambda: not task.done())
+        return task.result()
+
+    with pytest.raises(Unreachable, match="nobody knows where|is needed"):
+        brought(old)
+    begins = brought(newest)
+    assert isinstance(begins, Beginning)
+    assert begins.rank > old.record(KEY).rank
