@@ -240,7 +240,7 @@ def test_case_1430_an_old_fact_of_a_cluster_and_the_new_start_of_its_log_make_no
         order.loop.run_while(lambda: not task.done())
         return task.result()
 
-    with pytest.raises(Unreachable, match="nobody knows where|is needed"):
+    with pytest.raises(Unreachable, match=r"nobody knows where|is needed"):
         brought(old)
     begins = brought(newest)
     assert isinstance(begins, Beginning)
