@@ -35,5 +35,5 @@
 - ``timestamps``: times as text.
 - ``version``: the release.
 
-The folders stand on floors, from the page down to values: docs/architecture.md.
+The folders stand on floors, from the page down to values: docs/why/architecture.md.
 """

@@ -1,4 +1,4 @@
-"""``python -m tests.cases``: write docs/cases.md, the index of the numbered cases.
+"""``python -m tests.cases``: write docs/why/cases.md, the index of the numbered cases.
 
 A case is a fixed bug. Its number is in the name of a test, ``test_case_<number>_<claim>``, or in the test's first
 comment, ``Case <number>: <cause>``. The cause is the docstring of the test, or its first comment; without one, the
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CHECKOUT = Path(__file__).parent.parent
-INDEX = CHECKOUT / "docs" / "cases.md"
+INDEX = CHECKOUT / "docs" / "why" / "cases.md"
 TITLE = """# Numbered cases
 
 Each fixed bug has a test that fails if it comes back: what the test claims, and what went wrong before where the claim

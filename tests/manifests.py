@@ -17,7 +17,7 @@ _OWN = {
     "destination": "10.96.0.10 is the address of the cluster's DNS: kubectl -n kube-system get service kube-dns",
 }
 _HEAD = """\
-# The {side} side of a link (docs/kubernetes.md), as Helm makes it of the chart. Written by `python -m tests.manifests`.
+# The {side} side of a link (docs/start/kubernetes.md), as the chart makes it. Written by `python -m tests.manifests`.
 # Adapt the image, and one address: {own}
 # TUNNEL_PORT, TUNNEL_CONNECTIONS_MAX, TASKS and SPARK_DRIVER_MEMORY count as here, with their ports and sizes.
 #

@@ -129,8 +129,9 @@ def _plain(value: Any) -> Any:
 
 
 AUDIT = Command(
-    "Queries the audit table, what was copied when, by Spark SQL: a query of the table audit, whose columns are in "
-    "docs/audit.md, or the rows of the last hours with --last. Nothing is written. The replicator may run meanwhile.",
+    "Queries the audit table, what was copied when, by Spark SQL: a query of the table audit, with the columns of "
+    "docs/run/audit.md, or the rows of the last hours with --last. Nothing is written. The replicator may run "
+    "meanwhile.",
     with_settings(Role.REPLICATOR, _audit),
     _add_options,
 )

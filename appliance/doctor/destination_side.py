@@ -174,5 +174,5 @@ STEPS: tuple[Step[DestinationVm], ...] = (
     Step("destination: positions topic", "destination: broker ids", lambda vm: vm.copies.positions(), _ANSWER),
     Step("destination: groups", "destination: broker ids", lambda vm: vm.groups.write(), _ANSWER, _GROUPS),
     Step("destination: ACLs", "destination: broker ids", lambda vm: vm.acls.write(), _ANSWER, _ACLS),
-    Step("SQL", SETTINGS, DestinationVm.sql, "see what Java printed, and docs/transform.md", _SQL),
+    Step("SQL", SETTINGS, DestinationVm.sql, "see what Java printed, and docs/run/transform.md", _SQL),
 )

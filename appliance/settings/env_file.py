@@ -101,7 +101,7 @@ def _needed(cure: str) -> list[str]:
     return [
         f"no settings: there is no {_USUAL} here, and the environment has none",
         f"to copy one topic to one topic, set {', '.join(ONE_TOPIC_NAMES)}",
-        f"to copy more: {cure}, or set its variables in the environment (docs/migrating.md)",
+        f"to copy more: {cure}, or set its variables in the environment (docs/move/migrating.md)",
     ]
 
 

@@ -51,7 +51,7 @@ class AuditSettings:
     """The place of the audit table, and its rows; with an empty ``path`` there is none. Times in seconds."""
 
     path: str = variable("AUDIT_PATH", _audit_path).purpose(
-        "Folder of the audit table (docs/audit.md): an absolute path, or s3a://... or gs://...; empty: none."
+        "Folder of the audit table (docs/run/audit.md): an absolute path, or s3a://... or gs://...; empty: none."
     )
     row_seconds: float = variable("AUDIT_ROW_SECONDS", seconds(0, 3600), "10").purpose(
         "Longest time that a row of the audit table covers, in seconds; 0: a row for each transaction."

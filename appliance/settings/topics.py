@@ -165,7 +165,7 @@ class TopicSettings:
         "Suffix of a copy's name: copy makes topic.copy of topic."
     )
     naming: TopicNaming = variable("REPLICA_TOPICS_NAMING", choice(TopicNaming), "suffix").purpose(
-        "Kind of a copy's name: suffix, prefix, global, exact, identical or map (docs/names.md)."
+        "Kind of a copy's name: suffix, prefix, global, exact, identical or map (docs/run/names.md)."
     )
     name: str = variable("REPLICA_TOPICS_DEST_NAME", topic_name).purpose(
         "Name of the copy with REPLICA_TOPICS_NAMING=exact; REPLICA_TOPICS_SOURCE_REGEX is then a topic's name."

@@ -51,7 +51,8 @@ def _not_scraped(name: str, job: str, variable: str) -> Alert:
         f'absent(up{{job="{job}"}})',
         "2m",
         f"Prometheus has no target of the job {job}.",
-        f"Add a job of this name with the address of {variable} to the scrape configuration, as in docs/monitoring.md.",
+        f"Add a job of this name with the address of {variable} to the scrape configuration, as in "
+        "docs/run/monitoring.md.",
     )
 
 
@@ -132,7 +133,7 @@ REPLICATOR_ALERTS = (
         "1m",
         f"The source cluster does not answer, link {_LINK}.",
         f"{_DOCTOR}: it tests the way step by step, and names the fault with its remedy. If the cluster is lost, "
-        "docs/failover.md says how to promote the copies.",
+        "docs/night/failover.md says how to promote the copies.",
     ),
     _critical(
         "KafkaReplicatorDestinationUnreachable",
@@ -149,7 +150,7 @@ REPLICATOR_ALERTS = (
         f"The copy of the topic {{{{ $labels.topic }}}} is {{{{ $value | humanizeDuration }}}} behind, link {_LINK}.",
         "Look at its rate on the dashboard. If it is 0, read the log: `docker-compose logs --tail 100 replicator`. If "
         "it is at the bound, raise MAX_BYTES_PER_SECOND. Look at the clusters' quotas. Otherwise see "
-        "docs/performance.md.",
+        "docs/why/performance.md.",
     ),
     _warning(
         "KafkaReplicatorHeld",
@@ -172,7 +173,7 @@ REPLICATOR_ALERTS = (
         _grown("kafka_replicator_dead_letters_total"),
         "0m",
         f"SQL in flight fails on records of the topic {{{{ $labels.topic }}}}, link {_LINK}.",
-        "They are in the copy's dead-letter topic, each with the reason in its headers: docs/transform.md.",
+        "They are in the copy's dead-letter topic, each with the reason in its headers: docs/run/transform.md.",
     ),
     _warning(
         "KafkaReplicatorCommandUnfinished",
@@ -290,7 +291,7 @@ ORDER_ALERTS = (
         "1m",
         f"The topic {{{{ $labels.topic }}}} has partitions without a home: {{{{ $value }}}}, order {_LINK}.",
         f"{_ORDER_STATUS} names the epoch that is not open, and who has promised it. Nothing is ordered meanwhile. If "
-        "clusters are lost for good, docs/total-order.md says how to go on without them.",
+        "clusters are lost for good, docs/run/total-order.md says how to go on without them.",
     ),
     _critical(
         "KafkaOrderHomeSilent",
@@ -333,7 +334,7 @@ ORDER_ALERTS = (
     ),
 )
 
-_HEAD = "# Written by `python -m deploy.monitoring` from deploy/monitoring/alerts.py; see docs/monitoring.md.\n"
+_HEAD = "# Written by `python -m deploy.monitoring` from deploy/monitoring/alerts.py; see docs/run/monitoring.md.\n"
 
 ALERTS = (*REPLICATOR_ALERTS, *TUNNEL_ALERTS, *ORDER_ALERTS)
 

@@ -28,7 +28,7 @@ def _dashboard() -> Json:
     return {
         "title": "Kafka replicator",
         "uid": "kafka-cloud-replicator",
-        "description": "Links, topics, groups and tunnels: docs/monitoring.md. Each metric: docs/status.md.",
+        "description": "Links, topics, groups, tunnels: docs/run/monitoring.md. Each metric: docs/reference/status.md.",
         "tags": ["kafka"],
         "schemaVersion": _SCHEMA,
         "version": 1,

@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
     file = Path(arguments[0])
     write(file)
     python = ".".join(map(str, sys.version_info[:2]))
-    say(f"{file}: for executors with Python {python} and the cluster's PySpark; see docs/spark.md")
+    say(f"{file}: for executors with Python {python} and the cluster's PySpark; see docs/run/spark.md")
     return 0
 
 

@@ -36,7 +36,9 @@ FOUR = {
 
 def composed(image: str) -> str:
     """The docker-compose.yml of the documents, with the image's name replaced."""
-    [example] = re.findall(r"```yaml\n(services:.*?)```", (CHECKOUT / "docs" / "migrating.md").read_text(), re.DOTALL)
+    [example] = re.findall(
+        r"```yaml\n(services:.*?)```", (CHECKOUT / "docs" / "move" / "migrating.md").read_text(), re.DOTALL
+    )
     return re.sub(r"(?<=image: ).*", image, example)
 
 
@@ -88,7 +90,7 @@ async def test_docker_run_without_settings_says_which_it_needs(link: Link, engin
     said = engine.run("docker", "run", "--rm", link.image)
     assert said.returncode == 2
     assert all(name in said.stderr for name in FOUR)
-    assert "docs/migrating.md" in said.stderr
+    assert "docs/move/migrating.md" in said.stderr
 
 
 async def test_the_examples_of_the_documents_have_these_four_variables() -> None:

@@ -26,7 +26,7 @@ from tests.support.processes import family, runs
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-PAGE = Path(__file__).parents[2] / "docs" / "active-active.md"
+PAGE = Path(__file__).parents[2] / "docs" / "run" / "active-active.md"
 
 _SETTINGS = {
     "REPLICA_TOPICS_NAMING": "identical",

@@ -1,6 +1,6 @@
 """The invariants, checked at each commit before its markers are written; ``at_rest`` checks all logs at the end.
 
-Letters are those of docs/exactly-once.md.
+Letters are those of docs/why/exactly-once.md.
 """
 
 import uuid

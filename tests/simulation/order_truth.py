@@ -1,6 +1,6 @@
 """The invariants of a total order, checked whenever a T-global grows: P and Q; and the records of all origins.
 
-Letters are those of docs/total-order.md.
+Letters are those of docs/run/total-order.md.
 """
 
 from collections.abc import Collection

@@ -1,4 +1,4 @@
-"""The drills of docs/total-order.md, word for word, on simulated clusters with producers that run on."""
+"""The drills of docs/run/total-order.md, word for word, on simulated clusters with producers that run on."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from appliance.errors import ApplianceError
 from tests.simulation.order_operator import Operator
 from tests.simulation.order_scenario import Calm
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "total-order.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "run" / "total-order.md"
 OWN = "grape"
 """The cluster beside which the page's commands are entered."""
 

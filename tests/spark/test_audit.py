@@ -36,7 +36,7 @@ from tests.support.rows import until_rows
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PARTITIONS, ROUNDS, RECORDS = 3, 2, 400
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "audit.md").read_text()
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "run" / "audit.md").read_text()
 QUERIES = re.findall(r"```sql\n(.*?)```", DOCUMENT, re.DOTALL)
 
 

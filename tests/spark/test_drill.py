@@ -1,4 +1,4 @@
-"""The drill of docs/failover.md, word for word, through the tunnel, with clients that run on, and keys with ACLs."""
+"""The drill of docs/night/failover.md, word for word, through the tunnel, with running clients and keys with ACLs."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ from tests.support.settings import write_settings
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "failover.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "night" / "failover.md"
 TOPIC, COPY, GROUP, PARTITIONS = "orders", "orders.copy", "billing", 2
 READER, WRITER = ApiKey("READER", Secret("reader-secret")), ApiKey("WRITER", Secret("writer-secret"))
 LIMITED = {
@@ -48,7 +48,7 @@ JAVA = "-Xmx128m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.level=OFF"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Link]:
-    """Both clusters, with the rights that docs/operations.md names, those of a failback among them."""
+    """Both clusters, with the rights that docs/run/operations.md names, those of a failback among them."""
     plans = replace(ORANGE, limited_keys=(READER,)), replace(GRAPE, limited_keys=(WRITER,))
     async with link(tmp_path_factory.mktemp("drill"), *plans) as made:
         permit_what_is_needed(made)

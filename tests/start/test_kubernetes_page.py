@@ -1,4 +1,4 @@
-"""docs/kubernetes.md, and the manifests for kubectl alone."""
+"""docs/start/kubernetes.md, and the manifests for kubectl alone."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ from testbed.kubernetes.tools import clients
 from tests.manifests import FOLDER, VALUES, manifests
 from tests.support.chart import SIDES, containers, pod_of, rendered
 
-PAGE = (CHART.parents[2] / "docs" / "kubernetes.md").read_text()
+PAGE = (CHART.parents[2] / "docs" / "start" / "kubernetes.md").read_text()
 
 
 @pytest.mark.parametrize("side", VALUES)

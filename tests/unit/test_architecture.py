@@ -1,4 +1,4 @@
-"""Folders import only lower floors of the table in docs/architecture.md, and values do no IO."""
+"""Folders import only lower floors of the table in docs/why/architecture.md, and values do no IO."""
 
 import ast
 import functools
@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TOPS = ("appliance", "deploy", "testbed", "demo", "bench")
-DOCUMENT = (ROOT / "docs" / "architecture.md").read_text()
+DOCUMENT = (ROOT / "docs" / "why" / "architecture.md").read_text()
 IO = {"asyncio", "socket", "ssl", "time", "logging", "threading", "subprocess", "pyspark"}
 IN_THE_IMAGE = "appliance"
 ENTRANCES = (Path("appliance/cli.py"), Path("appliance/client.py"))

@@ -23,7 +23,7 @@ TESTS = {
 
 
 BENCHES = {path.stem for path in (ROOT / "bench" / "cases").glob("*.py")} | {"plot"}
-STATUS = (ROOT / "docs" / "status.md").read_text()
+STATUS = (ROOT / "docs" / "reference" / "status.md").read_text()
 
 
 def plain(markdown: str) -> str:
@@ -71,7 +71,7 @@ def test_the_files_of_ten_changes_exist() -> None:
 
 
 def test_every_decision_is_in_their_table() -> None:
-    decisions = ROOT / "docs" / "decisions"
+    decisions = ROOT / "docs" / "why" / "decisions"
     listed = words(r"\]\(([\w-]+\.md)\)", (decisions / "README.md").read_text())
     assert listed == {path.name for path in decisions.glob("*.md")} - {"README.md"}
 
@@ -99,13 +99,13 @@ def test_the_tables_of_metrics_are_their_lists(metrics: tuple[Metric, ...]) -> N
 
 
 def test_the_states_of_a_lane_are_drawn_from_its_table() -> None:
-    drawing = runpy.run_path(str(ROOT / "docs" / "draw_states.py"))["drawing"]
-    assert drawing(LANE) in (ROOT / "docs" / "exactly-once.md").read_text()
+    drawing = runpy.run_path(str(ROOT / "docs" / "tools" / "draw_states.py"))["drawing"]
+    assert drawing(LANE) in (ROOT / "docs" / "why" / "exactly-once.md").read_text()
 
 
 def test_the_states_of_a_copy_are_drawn_from_its_table() -> None:
-    drawing = runpy.run_path(str(ROOT / "docs" / "draw_states.py"))["drawing"]
-    assert drawing(COPY) in (ROOT / "docs" / "failover.md").read_text()
+    drawing = runpy.run_path(str(ROOT / "docs" / "tools" / "draw_states.py"))["drawing"]
+    assert drawing(COPY) in (ROOT / "docs" / "night" / "failover.md").read_text()
 
 
 def tables(path: Path) -> list[list[list[str]]]:
@@ -118,14 +118,14 @@ def tables(path: Path) -> list[list[list[str]]]:
 
 
 def test_each_feature_of_the_comparison_is_shown_by_a_test_or_a_command_or_is_none_of_ours() -> None:
-    *compared, shown = tables(ROOT / "docs" / "comparison.md")
+    *compared, shown = tables(ROOT / "docs" / "why" / "comparison.md")
     features = [row[0] for table in compared for row in table[1:]]
     assert [row[0] for row in shown[1:]] == features
     assert all(len(row) == len(table[0]) for table in compared for row in table)
     figures = {
         row[0]: words(r"[0-9.,]{2,}", " ".join(row[1:3])) for row in compared[-1] if row[0].startswith(("rate", "lat"))
     }
-    measured = words(r"[0-9.,]{2,}", (ROOT / "docs" / "performance.md").read_text())
+    measured = words(r"[0-9.,]{2,}", (ROOT / "docs" / "why" / "performance.md").read_text())
     assert all(numbers and numbers <= measured for numbers in figures.values())
     for feature, evidence in shown[1:]:
         assert evidence == "none" or re.fullmatch(r"`[^`]+`(?:, `[^`]+`)*", evidence), feature

@@ -29,7 +29,7 @@ class Kind(enum.StrEnum):
 
 
 class AuditRow(NamedTuple):
-    """One row: a source partition's progress in one or more transactions of one producer; ``docs/audit.md`` has each.
+    """One row: a source partition's progress in one or more transactions of one producer. Columns: docs/run/audit.md.
 
     Offsets ``..._to`` are exclusive. ``committed`` is in milliseconds; None is unknown.
     """

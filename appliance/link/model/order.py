@@ -2,7 +2,7 @@
 
 One topic T in several clusters has one order of all its records, for each partition; each cluster's ``T-global`` is a
 prefix of it. A *rank* is the number of records of the order before a place. The *home* of an *epoch* decides which
-record comes next, in its hidden log; all others follow that log. ``docs/total-order.md`` has the protocol.
+record comes next, in its hidden log; all others follow that log. ``docs/run/total-order.md`` has the protocol.
 """
 
 import hashlib

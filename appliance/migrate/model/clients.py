@@ -133,9 +133,9 @@ def left_of_a_client(key: str, role: str) -> Translation:
     if key.startswith("ssl.keystore."):
         return Translation(Verdict.LEFT, "name PEM files in SSL_CERTIFICATE_FILE and SSL_KEY_FILE of the side")
     if key.startswith("sasl."):
-        return Translation(Verdict.LEFT, "see docs/logins.md for what a login has here")
+        return Translation(Verdict.LEFT, "see docs/run/logins.md for what a login has here")
     if key.startswith("ssl."):
         return Translation(Verdict.LEFT, "TLS is the system's OpenSSL")
     if key in ("interceptor.classes", "metric.reporters") or key.startswith("confluent.monitoring."):
-        return Translation(Verdict.LEFT, "no Java runs in the link's clients; for metrics see docs/monitoring.md")
+        return Translation(Verdict.LEFT, "no Java runs in the link's clients; for metrics see docs/run/monitoring.md")
     return Translation(Verdict.LEFT, TUNING)

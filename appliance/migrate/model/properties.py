@@ -38,7 +38,7 @@ def read_properties(name: str, content: bytes) -> Properties:
 def read_connector(name: str, content: bytes) -> Properties:
     """The configuration of a connector: JSON, with or without the connector's name around it, or properties."""
     if _STRIMZI.search(content):
-        how = "give what its Connect answers to GET /connectors/A->B.MirrorSourceConnector (docs/migrating.md)"
+        how = "give what its Connect answers to GET /connectors/A->B.MirrorSourceConnector (docs/move/migrating.md)"
         raise SettingsError([f"{name}: a KafkaMirrorMaker2 of Strimzi, which is not read: {how}"])
     content = content.removeprefix(codecs.BOM_UTF8)
     if not content.lstrip().startswith(b"{"):

@@ -1,4 +1,4 @@
-"""The doctor's table of rights is that of docs/operations.md, and a step checks each of its rows."""
+"""The doctor's table of rights is that of docs/run/operations.md, and a step checks each of its rows."""
 
 from pathlib import Path
 
@@ -24,7 +24,9 @@ def destination(directory: Path, **changed: str) -> Destination:
 
 async def test_each_right_of_the_page_is_in_the_doctors_table_with_a_step_that_checks_it(tmp_path: Path) -> None:
     (rows,) = (
-        table[1:] for table in tables(ROOT / "docs" / "operations.md") if table[0][:2] == ["cluster", "resource"]
+        table[1:]
+        for table in tables(ROOT / "docs" / "run" / "operations.md")
+        if table[0][:2] == ["cluster", "resource"]
     )
     assert len(rows) == len(RIGHTS)
     checked = {BY_STATUS, *(step.name for step in STEPS), *destination(tmp_path).topics()}

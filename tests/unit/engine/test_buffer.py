@@ -211,7 +211,7 @@ def told(one: Buffer) -> str:
 def test_case_885_what_is_before_a_damaged_old_message_is_copied(
     one: Buffer, codec: int, intact: int, position: int
 ) -> None:
-    # Nothing of its Fetch was, though docs/exactly-once.md said so.
+    # Nothing of its Fetch was, though docs/why/exactly-once.md said so.
     good, bad = message_set(1, codec, 0), bytearray(message_set(1, codec, 3))
     bad[-1] ^= 0xFF
     for data in (good + bytes(bad), bytes(bad[intact:])):

@@ -15,7 +15,7 @@ from tests.support.brokers import REFUSED_KEY, SEEN
 from tests.support.exposition import NUMBERS, Samples, declared, exported, samples, tunnel_collector
 from tests.support.tunnel import SECRET
 
-DOCUMENT = (Path(__file__).parents[3] / "docs/status.md").read_text()
+DOCUMENT = (Path(__file__).parents[3] / "docs/reference/status.md").read_text()
 
 
 def shown(*collectors: Collector) -> Samples:

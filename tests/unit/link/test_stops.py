@@ -37,7 +37,7 @@ def test_case_1030_a_long_refusal_keeps_its_remedies_and_the_offset_that_follows
 
 @pytest.mark.parametrize("kind", StopKind, ids=lambda kind: kind.name)
 def test_the_docs_have_the_remedies_that_are_printed(kind: StopKind) -> None:
-    text = (DOCS / "exactly-once.md").read_text().split("## When a partition stops", 1)[1].split("\n## ", 1)[0]
+    text = (DOCS / "why" / "exactly-once.md").read_text().split("## When a partition stops", 1)[1].split("\n## ", 1)[0]
     rows = [row for row in text.splitlines() if row.startswith("| ")]
     words = {
         "topic": "--topic-name=T",

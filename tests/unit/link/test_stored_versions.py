@@ -22,7 +22,7 @@ from appliance.link.model.order_records import decode_sequence_mark
 from appliance.link.model.producers import Producers
 from appliance.order.model import beats
 
-PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
+PAGE = Path(__file__).parents[3] / "docs" / "run" / "operations.md"
 NEWER = b'{"version":99}'
 PARTITION = {"topic": "orders", "partition": 0}
 POSITIONS: tuple[Mapping[str, Any], ...] = (

@@ -1,4 +1,4 @@
-"""docs/monitoring.md describes log lines as JSON: their keys, their loggers, and events with their fields."""
+"""docs/run/monitoring.md describes log lines as JSON: their keys, their loggers, and events with their fields."""
 
 import ast
 import dataclasses
@@ -14,7 +14,7 @@ from appliance.runtime.log import JsonFormatter
 from tests.unit.runtime.test_log import raised, record
 
 ROOT = Path(__file__).parents[3]
-DOCUMENT = (ROOT / "docs" / "monitoring.md").read_text().partition("## Logs as JSON")[2]
+DOCUMENT = (ROOT / "docs" / "run" / "monitoring.md").read_text().partition("## Logs as JSON")[2]
 SOURCES = [path for path in (ROOT / "appliance").rglob("*.py") if "log = logging.getLogger(" in path.read_text()]
 LEVELS = ("info", "warning", "error", "exception")
 COPIED = {field.name for field in dataclasses.fields(CopySums)}

@@ -19,7 +19,7 @@ from deploy.monitoring.panels import ROWS, Panel, PanelType
 from deploy.monitoring.promql import TARGET_LABELS, faults, metrics
 from deploy.render.vm import CONSOLE_PORT, STATUS_PORT
 
-DOCUMENT = (Path(__file__).parents[4] / "docs" / "monitoring.md").read_text()
+DOCUMENT = (Path(__file__).parents[4] / "docs" / "run" / "monitoring.md").read_text()
 PANELS = [panel for panels in ROWS.values() for panel in panels]
 LABELS_SHOWN = r"\$labels\.(\w+)"
 

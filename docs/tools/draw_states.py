@@ -1,6 +1,6 @@
-"""Draws the states of a lane and of a copy from the code's own tables: ``python docs/draw_states.py``.
+"""Draws the states of a lane and of a copy from the code's own tables: ``python docs/tools/draw_states.py``.
 
-The drawings stand in docs/exactly-once.md and docs/failover.md; a test compares.
+The drawings stand in docs/why/exactly-once.md and docs/night/failover.md; a test compares.
 """
 
 import enum
