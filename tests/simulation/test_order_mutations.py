@@ -31,7 +31,7 @@ _PATIENCE = 60.0
         ("a home that shows at once what it takes over", 3, "usurpers,moves", "S"),
         ("a catch-up without its promise", 3, "usurpers,moves", "SR"),
         ("a catch-up that acknowledges for before", 4, "usurpers,cuts,moves", "S"),
-        ("a majority of five", 5, "usurpers,kills", "SR"),
+        pytest.param("a majority of five", 5, "usurpers,kills", "SR", marks=pytest.mark.release),  # up to minutes
         ("a part in the order that is committed later", 3, "", "A"),
         ("marks known by their content", 3, "", "R"),
     ],

