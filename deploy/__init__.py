@@ -6,6 +6,7 @@
 - ``image``: the image, the same from every build, its provenance, and the file that carries it.
 - ``materials``: the bill of materials.
 - ``monitoring``: the alerts for Prometheus and the dashboard for Grafana; no IO.
+- ``docs``: the pages of docs/ that follow from the code; no IO.
 - ``support``: the bundle for those who help.
 - ``docker``: Compose on this VM.
 """

@@ -1,7 +1,6 @@
 """The documentation matches the checkout."""
 
 import re
-import runpy
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from appliance.link.model.copy_states import COPY
 from appliance.link.model.states import LANE
 from appliance.metrics import METRICS, ORDER, REPLICATOR, TUNNEL, Metric
 from appliance.settings.variables import NAMES
+from deploy.docs.states import drawing
 from tests.suites import SUITES
 
 ROOT = Path(__file__).parent.parent.parent
@@ -99,12 +99,10 @@ def test_the_tables_of_metrics_are_their_lists(metrics: tuple[Metric, ...]) -> N
 
 
 def test_the_states_of_a_lane_are_drawn_from_its_table() -> None:
-    drawing = runpy.run_path(str(ROOT / "docs" / "tools" / "draw_states.py"))["drawing"]
     assert drawing(LANE) in (ROOT / "docs" / "why" / "exactly-once.md").read_text()
 
 
 def test_the_states_of_a_copy_are_drawn_from_its_table() -> None:
-    drawing = runpy.run_path(str(ROOT / "docs" / "tools" / "draw_states.py"))["drawing"]
     assert drawing(COPY) in (ROOT / "docs" / "night" / "failover.md").read_text()
 
 

@@ -16,13 +16,16 @@ PYPROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
 PROJECT = PYPROJECT["project"]
 RUNTIME = PROJECT["dependencies"] + PROJECT["optional-dependencies"]["demo"]
 DEVELOPMENT = RUNTIME + PROJECT["optional-dependencies"]["development"]
-PREPARE, BUILD, MATERIALS = (PYPROJECT["dependency-groups"][group] for group in ("prepare", "build", "materials"))
+PREPARE, BUILD, MATERIALS, DOCS = (
+    PYPROJECT["dependency-groups"][group] for group in ("prepare", "build", "materials", "docs")
+)
 ASKED_FOR = {
     "requirements.lock": RUNTIME,
     "requirements-development.lock": DEVELOPMENT,
     "requirements-prepare.lock": PREPARE,
     "requirements-build.lock": BUILD,
     "requirements-materials.lock": MATERIALS,
+    "requirements-docs.lock": DOCS,
 }
 SOURCE_ONLY = "pyspark"
 DOCKERFILE = (CHECKOUT / "Dockerfile").read_text()

@@ -1,4 +1,4 @@
-"""Draws the states of a lane and of a copy from the code's own tables: ``python docs/tools/draw_states.py``.
+"""Draws the states of a lane and of a copy from the code's own tables: ``python -m deploy.docs.states``.
 
 The drawings stand in docs/why/exactly-once.md and docs/night/failover.md; a test compares.
 """
