@@ -1,4 +1,5 @@
-"""What docs/ shows of the code; no IO but in ``__main__``.
+"""The pages of docs/ that follow from the code; no IO but in ``__main__``. ``python -m deploy.docs`` writes them.
 
-- ``states``: the drawings of the states of a lane and of a copy.
+- ``alerts``: what each alert means, and what to do.
+- ``states``: the drawings of the states of a lane and of a copy, for two other pages.
 """

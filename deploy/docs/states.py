@@ -5,12 +5,16 @@ The drawings stand in docs/why/exactly-once.md and docs/night/failover.md; a tes
 
 import enum
 from collections.abc import Mapping
+from typing import TypeVar
 
 from appliance.link.model.copy_states import COPY
 from appliance.link.model.states import LANE
 
+_State = TypeVar("_State", bound=enum.Enum)
+_Event = TypeVar("_Event", bound=enum.Enum)
 
-def drawing(table: Mapping[enum.Enum, Mapping[enum.Enum, enum.Enum]]) -> str:
+
+def drawing(table: Mapping[_State, Mapping[_Event, _State]]) -> str:
     """The table as a Mermaid state diagram."""
     lines = ["stateDiagram-v2"]
     first = next(iter(table))
@@ -26,5 +30,5 @@ def _id(state: enum.Enum) -> str:
 
 
 if __name__ == "__main__":
-    for table in (LANE, COPY):
-        print(f"```mermaid\n{drawing(table)}\n```")
+    for text in (drawing(LANE), drawing(COPY)):
+        print(f"```mermaid\n{text}\n```")

@@ -39,6 +39,11 @@ class Alert:
     summary: str
     description: str
 
+    @property
+    def runbook(self) -> str:
+        """The place in docs/ that has its meaning and its remedy."""
+        return f"docs/night/alerts.md#{self.name.lower()}"
+
 
 _critical = functools.partial(Alert, Severity.CRITICAL)
 _warning = functools.partial(Alert, Severity.WARNING)
@@ -352,5 +357,5 @@ def _rule(alert: Alert) -> dict[str, object]:
         "expr": alert.condition,
         "for": alert.holds,
         "labels": {"severity": alert.severity.value},
-        "annotations": {"summary": alert.summary, "description": alert.description},
+        "annotations": {"summary": alert.summary, "description": alert.description, "runbook": alert.runbook},
     }

@@ -26,6 +26,7 @@ from tests.support.order_facts import order_view
 
 RULES = FOLDER / "prometheus-rules.yml"
 DESCRIPTIONS = {alert.name: alert.description for alert in ALERTS}
+RUNBOOKS = {alert.name: alert.runbook for alert in ALERTS}
 NEVER, ALWAYS = "vector(0) > 0", "up or vector(1)"
 UNITS_THAT_STAY = {
     "kafka_replicator_heartbeat_milliseconds",
@@ -51,7 +52,11 @@ def scenario(case: Case) -> Json:
     own = {"job": target["job"]} if case.alert.endswith("NotScraped") else target
     fired = {
         "exp_labels": {"severity": severity(case.alert), **own, **case.labels},
-        "exp_annotations": {"summary": case.summary, "description": description(case)},
+        "exp_annotations": {
+            "summary": case.summary,
+            "description": description(case),
+            "runbook": RUNBOOKS[case.alert],
+        },
     }
     return {
         "interval": "1m",

@@ -7,7 +7,7 @@ import pytest
 
 import appliance.program
 from appliance import cli
-from appliance.errors import PartitionStopped
+from appliance.errors import CopyShortened, GapFound, PartitionStopped, ProducersLost, RanksDeleted
 from appliance.link.model.stops import FOLLOWING, Stop, StopKind
 from deploy.monitoring.alerts import ALERTS, TOPIC
 from deploy.render.compose import DESTINATION_VM
@@ -37,17 +37,35 @@ def test_case_1030_a_long_refusal_keeps_its_remedies_and_the_offset_that_follows
 
 @pytest.mark.parametrize("kind", StopKind, ids=lambda kind: kind.name)
 def test_the_docs_have_the_remedies_that_are_printed(kind: StopKind) -> None:
-    text = (DOCS / "why" / "exactly-once.md").read_text().split("## When a partition stops", 1)[1].split("\n## ", 1)[0]
-    rows = [row for row in text.splitlines() if row.startswith("| ")]
     words = {
         "topic": "--topic-name=T",
         "partition": "N",
         **dict.fromkeys(("position", "following", "diverged"), "OFFSET"),
     }
-    wanted = [
-        f"{each.effect.format(**words)}: `bin/appliance {each.arguments.format(**words)}`" for each in kind.remedies
-    ]
-    assert [row for row in rows if all(each.lower() in row.lower() for each in wanted)], wanted
+    printed = [(each.effect.format(**words), each.arguments.format(**words)) for each in kind.remedies]
+    wanted = [f"- {effect[0].upper()}{effect[1:]}: `bin/appliance {command}`\n" for effect, command in printed]
+    of_the_kind = [section for section in sections() if kind.words.strip() in section]
+    assert any(all(each in section for each in wanted) for section in of_the_kind), wanted
+
+
+SECTION_OF: dict[type[PartitionStopped], str] = {
+    PartitionStopped: "When a partition stops",
+    CopyShortened: "The copy has lost records",
+    GapFound: "Deleted before it was copied",
+    ProducersLost: "Writers unknown",
+    RanksDeleted: "A total order",
+}
+
+
+def test_the_docs_have_a_section_for_each_class_of_stops() -> None:
+    titles = {section.partition("\n")[0] for section in sections()}
+    assert SECTION_OF.keys() == {PartitionStopped, *PartitionStopped.__subclasses__()}
+    assert set(SECTION_OF.values()) - {"When a partition stops"} <= titles
+
+
+def sections() -> list[str]:
+    """The sections of the page of stops, each with its title in the first line."""
+    return (DOCS / "night" / "stops.md").read_text().split("\n## ")[1:]
 
 
 def test_the_alerts_of_stops_print_commands_that_exist() -> None:

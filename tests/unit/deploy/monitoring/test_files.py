@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +18,6 @@ from deploy.monitoring.panels import ROWS, Panel, PanelType
 from deploy.monitoring.promql import TARGET_LABELS, faults, metrics
 from deploy.render.vm import CONSOLE_PORT, STATUS_PORT
 
-DOCUMENT = (Path(__file__).parents[4] / "docs" / "run" / "monitoring.md").read_text()
 PANELS = [panel for panels in ROWS.values() for panel in panels]
 LABELS_SHOWN = r"\$labels\.(\w+)"
 
@@ -109,8 +107,3 @@ def test_the_scrape_configuration_has_the_jobs_of_the_alerts_and_the_label_of_th
         for target in job["static_configs"]:
             assert target["labels"].keys() == TARGET_LABELS - {"job", "instance"}
             assert {address.rpartition(":")[2] for address in target["targets"]} == {str(ports[name])}
-
-
-def test_the_table_of_alerts_is_their_list() -> None:
-    rows = re.findall(r"^\| `(Kafka\w+)` \| (\w+) \| (\w+) \| ", DOCUMENT, re.MULTILINE)
-    assert rows == [(alert.name, alert.severity, alert.holds) for alert in ALERTS]

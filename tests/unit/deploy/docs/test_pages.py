@@ -1,0 +1,18 @@
+"""The pages of docs/ that follow from the code are as ``python -m deploy.docs`` writes them."""
+
+import pytest
+
+from deploy.docs.__main__ import DOCS, PAGES
+from deploy.monitoring.alerts import ALERTS, Alert
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_committed_page_is_what_python_m_deploy_docs_writes(name: str) -> None:
+    assert (DOCS / name).read_text() == PAGES[name]()
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
+def test_the_runbook_of_an_alert_leads_to_its_section(alert: Alert) -> None:
+    path, _, anchor = alert.runbook.partition("#")
+    titles = [line[3:] for line in (DOCS.parent / path).read_text().splitlines() if line.startswith("## ")]
+    assert anchor in [title.lower() for title in titles]
