@@ -1,13 +1,31 @@
-"""Long lists for people: the first of them, and the number of the others."""
+"""Long lists and large numbers for people: the first of a list and the number of the others, totals, ``3,255``."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 _LINES_MAX = 40
 
 
+def number(count: float | None, decimals: int = 0) -> str:
+    """A count, or an offset: ``3,255``; None is unknown."""
+    return "unknown" if count is None else f"{count:,.{decimals}f}"
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 record``, ``3,255 records``."""
+    return f"{number(count)} {noun}{'' if count == 1 else 's'}"
+
+
+def totals(noun: str, states: Iterable[str], *sums: str) -> str:
+    """The line below a table of these states: ``43 partitions: 41 copying, 2 stopped; lag 1,234``."""
+    counts = Counter(states)
+    of_each = ", ".join(f"{number(count)} {state}" for state, count in counts.most_common())
+    return "; ".join([f"{counted(counts.total(), noun)}{': ' if counts else ''}{of_each}", *sums])
+
+
 def some(names: Sequence[object], most: int = 3, separator: str = ", ") -> str:
     """The first few in one text, and the number of the others."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
+    more = f" and {number(len(names) - most)} more" if len(names) > most else ""
     return separator.join(map(str, names[:most])) + more
 
 
@@ -15,4 +33,4 @@ def first_lines(lines: Sequence[object], kind: str, most: int = _LINES_MAX) -> I
     """The first of a command's lines, and the number of the others, which are of this kind."""
     yield from map(str, lines[:most])
     if len(lines) > most:
-        yield f"... and {len(lines) - most} {kind} more: --json shows all"
+        yield f"... and {number(len(lines) - most)} {kind} more: --json shows all"

@@ -7,10 +7,11 @@ import time
 from collections.abc import Iterator
 from typing import Protocol, TextIO
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
 
+from appliance.listing import number
 from appliance.output import printable
-from appliance.tables import cell, terminal
+from appliance.tables import Column, Text, cell, terminal
 from demo.input import BULK
 from demo.running_link import RunningLink
 from testbed.tasks import Reached
@@ -37,17 +38,29 @@ def display(stream: TextIO = sys.stderr) -> Display:
     return Bars(stream) if stream.isatty() else Lines(stream)
 
 
+class _Count(ProgressColumn):
+    """The completed number of the total."""
+
+    def render(self, task: Task) -> Text:
+        return cell(f"{number(task.completed)}/{'?' if task.total is None else number(task.total)}", style="green")
+
+
+_WIDE = 120
+"""Columns of a terminal that has room for long bars."""
+
+
 class Bars:
-    """Progress bars, one below the other."""
+    """Progress bars, one below the other. In a narrow terminal they are short, and their texts have several lines."""
 
     def __init__(self, stream: TextIO) -> None:
+        console = terminal(file=stream)
         self._progress = Progress(
-            SpinnerColumn(finished_text="[green]✓"),
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=28),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=terminal(file=stream),
+            SpinnerColumn(finished_text="[green]✓", table_column=Column(no_wrap=True)),
+            TextColumn("{task.description}", table_column=Column()),
+            BarColumn(bar_width=28 if console.width >= _WIDE else 8, table_column=Column(no_wrap=True)),
+            _Count(table_column=Column(no_wrap=True)),
+            TimeElapsedColumn(table_column=Column(no_wrap=True)),
+            console=console,
             # Output to stdout stays on stdout, whichever stream shows the bars.
             redirect_stdout=False,
             redirect_stderr=False,

@@ -25,6 +25,7 @@ from tests.support.tunnel import SECRET, Ends, logged
 
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+os.environ.pop("COLUMNS", None)  # pytest-xdist sets it: tables are as wide as in any other pipe
 
 _ADDRESSES = {"orange": "127.0.3.1", "grape": "127.0.3.2"}
 _BUSY = {

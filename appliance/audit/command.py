@@ -106,7 +106,7 @@ def _as_table(answer: Answer) -> None:
     shown = list(itertools.islice(rows, _SHOWN + 1))
     right = {name for number, name in enumerate(names) if _are_numbers(row[number] for row in shown)}
     cells = [[_text(value) for value in row] for row in shown[:_SHOWN]]
-    show(table(names, cells, right=right, unbroken=names, box=None, pad_edge=False))
+    show(table(names, cells, right=right, unbroken=names, hide=names[:0:-1], box=None, padding=(0, 2, 0, 0)))
     if len(shown) > _SHOWN:
         say(f"the first {_SHOWN} rows are shown: use LIMIT, --json or --csv")
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from appliance.commands.model.loss import BothLogs, PartitionLoss, losses, number, total
+from appliance.commands.model.loss import BothLogs, PartitionLoss, losses, total
 from appliance.commands.model.report import Report
 from appliance.commands.run.both_logs import both_logs
 from appliance.commands.run.last_sync import are_told, last_sync
@@ -20,7 +20,7 @@ from appliance.commands.run.runner import Plan, add_options, run_of
 from appliance.commands.source_transactions import find_torn
 from appliance.errors import ApplianceError, LinkRefused
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, StateChange, States, change, effective
-from appliance.listing import some
+from appliance.listing import counted, number, some
 from appliance.runtime.command import Command, seconds
 
 _PAUSE = 0.5
@@ -240,7 +240,7 @@ async def _until_copied(operation: Operation) -> BothLogs:
                 f"not copied within {choice.wait:g} s: {some(behind, _NAMED, '; ')}; or promote with --allow-loss"
             )
         if looks % _SAY_AGAIN == 0:
-            operation.tell(f"waiting for {len(behind)} partitions, records behind: {number(total(behind))}")
+            operation.tell(f"waiting for {counted(len(behind), 'partition')}, records behind: {number(total(behind))}")
         looks += 1
         await asyncio.sleep(_PAUSE)
 

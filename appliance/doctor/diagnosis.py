@@ -46,7 +46,8 @@ class Diagnosis:
     def as_table(self) -> Table:
         """A row for each step."""
         title = f"{self.side} VM, {self.began}"
-        return table(("step", "verdict", "seconds", "seen"), map(_row, self.results), title=title, right=("seconds",))
+        columns, right = ("step", "verdict", "seconds", "seen"), ("seconds",)
+        return table(columns, map(_row, self.results), title=title, right=right, hide=right)
 
     def remarks(self) -> Iterator[Text]:
         """The changes that are needed, a line for each step, and a summary."""

@@ -9,7 +9,8 @@ adopted the copy may hold doubles: then the comparison begins where the link beg
 from dataclasses import dataclass
 
 from appliance.link.model.claims import AdoptedPartition
-from appliance.logs.model.span import CopyState, counted
+from appliance.listing import counted
+from appliance.logs.model.span import CopyState
 from appliance.logs.side import Side
 
 _NOT_ASKED = "REPLICA_TOPICS_START did not ask for them"

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from appliance.clock import monotonic
 from appliance.kafka.records.records import Record, unpack
+from appliance.listing import counted
 from appliance.logs.model.newest import ALL_KEYS, Keys, NewestRecords, Tally
-from appliance.logs.model.span import CopyState, Span, counted
+from appliance.logs.model.span import CopyState, Span
 from appliance.logs.reader import LogReader
 from appliance.verify.model.report import NEWEST_RECORDS, PartitionResult
 from appliance.verify.partition import Reached, verdict_on

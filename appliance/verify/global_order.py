@@ -20,8 +20,9 @@ from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.offset_map import Segment, run_at
 from appliance.link.model.order import OrderRecord
 from appliance.link.model.replicas import Replica
+from appliance.listing import counted
 from appliance.logs.model.comparison import digest
-from appliance.logs.model.span import CopyState, Span, counted
+from appliance.logs.model.span import CopyState, Span
 from appliance.logs.reader import LogReader
 from appliance.logs.side import Side
 from appliance.order.handle import OrderHandle

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from appliance.link.model.replicas import Replica
+from appliance.listing import counted
 from appliance.logs.beginning import Beginning, begin
 from appliance.logs.model.comparison import Comparison, Difference, digest
-from appliance.logs.model.span import CopyState, Span, counted
+from appliance.logs.model.span import CopyState, Span
 from appliance.logs.side import Side
 from appliance.verify.model.report import PartitionResult
 from appliance.verify.work import Job, digest_of_part

@@ -14,7 +14,8 @@ from appliance.link.model.checkpoint import LaneCheckpoint
 from appliance.link.model.link_sql import SqlChange, history
 from appliance.link.model.naming import DEAD_LETTERS
 from appliance.link.model.position import Position
-from appliance.logs.model.span import CopyState, counted
+from appliance.listing import counted
+from appliance.logs.model.span import CopyState
 from appliance.logs.reader import Choose, LogReader, spans
 from appliance.logs.side import Side
 from appliance.verify.model.report import NEWEST_RECORDS, PartitionResult

@@ -18,7 +18,8 @@ from appliance.link.model.copy_states import CopyState as State
 from appliance.link.model.copy_states import effective
 from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.replicas import Replica
-from appliance.logs.model.span import CopyState, counted
+from appliance.listing import counted
+from appliance.logs.model.span import CopyState
 from appliance.logs.reader import WriterFilter, spans
 from appliance.verify.checker import Checker
 from appliance.verify.model.report import PartitionResult

@@ -68,7 +68,7 @@ def from_json(text: str) -> list[Row]:
 
 def as_table(rows: Sequence[Row]) -> Table:
     """The rows as a table."""
-    return table(("measured", "ours", "peer", "ratio", "goal"), map(_cells, rows))
+    return table(("measured", "ours", "peer", "ratio", "goal"), map(_cells, rows), hide=("goal",))
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.agreement import CopyLog, SourceLog, agree
 from appliance.link.model.checkpoint import StartOffsets, start_place
 from appliance.link.model.position import LOST, UNKNOWN, Position
+from appliance.listing import number
 
 NO_STARTS: Mapping[str, StartOffsets] = {}
 """The starts of a link that begins at the first records."""
@@ -56,11 +57,6 @@ class PartitionLoss:
         fault = f" ({self.fault or self.unknown})" if self.fault or self.unknown else ""
         name = f"{self.topic}-{self.partition}"
         return f"{name}: copied up to offset {position}, the source ends at {end}: {behind} behind{fault}"
-
-
-def number(count: int | None) -> str:
-    """A count for people."""
-    return "unknown" if count is None else str(count)
 
 
 def losses(

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 
-from appliance.commands.model.loss import PartitionLoss, number, total
+from appliance.commands.model.loss import PartitionLoss, total
 from appliance.commands.model.torn_transactions import NOTHING_TORN, TornTransactions
 from appliance.link.model.copy_states import CopyState, StateRecord
-from appliance.listing import first_lines, some
+from appliance.listing import counted, first_lines, number, some
 
 _NAMED = 40
 
@@ -47,7 +47,7 @@ class Report:
 
     def _losses(self) -> Iterator[str]:
         behind = [loss for loss in self.losses if loss.behind != 0 or loss.fault]
-        yield f"records behind in {len(self.losses)} partitions: {number(total(self.losses))}"
+        yield f"records behind in {counted(len(self.losses), 'partition')}: {number(total(self.losses))}"
         yield from first_lines(behind, "partitions")
         if by_ends := [f"{loss.topic}-{loss.partition}" for loss in self.losses if loss.by_ends and loss.position]:
             yield f"judged by the ends of the logs alone, as no leader epoch is known: {some(by_ends, _NAMED)}"
@@ -58,11 +58,12 @@ class Report:
             return
         found, unread = self.torn.found, self.torn.unread
         if found:
-            yield f"transactions copied in part: {len(found)}"
+            yield f"transactions copied in part: {number(len(found))}"
             yield from first_lines(found, "transactions")
         if unread:
             names = some([*map(str, unread)], _NAMED)
-            yield f"not searched to the end for transactions copied in part: {len(unread)} partitions: {names}"
+            unread_count = counted(len(unread), "partition")
+            yield f"not searched to the end for transactions copied in part: {unread_count}: {names}"
 
     def document(self) -> dict[str, object]:
         """The JSON object; null is unknown."""

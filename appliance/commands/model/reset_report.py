@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from appliance.commands.model.position_change import Change
 from appliance.link.model.position import UNKNOWN
-from appliance.listing import first_lines
+from appliance.listing import counted, first_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,14 @@ def numbers(changes: Sequence[Change]) -> str:
     """The partitions and offsets of some changes, for people."""
     again, left_out = sum(each.copied_again for each in changes), sum(each.left_out for each in changes)
     unknown = sum(not each.is_known for each in changes)
-    text = f"{len(changes)} partitions, {again} offsets copied again, {left_out} offsets left out"
-    return f"{text}, unknown for {unknown} partitions" if unknown else text
+    text = ", ".join(
+        [
+            counted(len(changes), "partition"),
+            f"{counted(again, 'offset')} copied again",
+            f"{counted(left_out, 'offset')} left out",
+        ]
+    )
+    return f"{text}, unknown for {counted(unknown, 'partition')}" if unknown else text
 
 
 def _count(change: Change, count: int) -> int | None:

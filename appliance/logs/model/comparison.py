@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from appliance.kafka.records.batch import CODEC_MASK, HEADER_SIZE, LOG_APPEND_TIME, Batch
 from appliance.kafka.records.records import Record
-from appliance.logs.model.span import counted
+from appliance.listing import counted
 from appliance.logs.model.stream import Contents, Decode, Stream, compiled, plain
 
 _DIGESTED = struct.Struct(">BqqI")

@@ -33,8 +33,3 @@ class Span:
 
     def __len__(self) -> int:
         return self.end - self.start
-
-
-def counted(number: int, noun: str) -> str:
-    """``1 record``, ``2 records``."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -86,7 +86,8 @@ def _clusters(view: OrderView) -> Table:
     """A row for each cluster, with the sums of its partitions."""
     numbers = ("records", "lacks", "not shown", "to take")
     rows = (_cluster(view, each) for each in view.clusters)
-    return table(("cluster", "promised", "partitions accepted", *numbers, "state"), rows, right=numbers)
+    hide = ("promised", "partitions accepted", "not shown", "to take", "records")
+    return table(("cluster", "promised", "partitions accepted", *numbers, "state"), rows, right=numbers, hide=hide)
 
 
 def _cluster(view: OrderView, cluster: ClusterView) -> tuple[str, ...]:
@@ -126,7 +127,8 @@ def _partitions(rows: list[tuple[PartitionView, PartView]]) -> Table:
         )
         for each, part in rows
     )
-    return table(("partition", "cluster", "accepted", *numbers, "state"), shown, right=numbers)
+    hide = ("accepted", "of", "records")
+    return table(("partition", "cluster", "accepted", *numbers, "state"), shown, right=numbers, hide=hide)
 
 
 def _sum(numbers: Sequence[int | None]) -> str:

@@ -1,12 +1,23 @@
-"""The states of topics and partitions in words: in one on the page, and in a few at the terminal."""
+"""The states of topics and partitions in words, the worst first: in one on the page, a few at the terminal."""
+
+from collections.abc import Sequence
 
 from appliance.link.model.copy_states import CopyState
+from appliance.listing import number
 from appliance.status.model.snapshot import LinkState
 from appliance.status.model.topic_status import PartitionStatus, TopicStatus
 
 HELD, GONE = "held", "gone"
 AT_TERMINAL = {HELD: "held by a transaction", GONE: "no longer copied"}
 """The states that a terminal names otherwise."""
+
+
+_WORST_FIRST: Sequence[str] = (LinkState.STOPPED, LinkState.FAILING, LinkState.UNKNOWN, HELD, LinkState.COPYING)
+
+
+def severity(state: str) -> int:
+    """The rank of a state in a list that has the worst first; all that need nobody share the last."""
+    return _WORST_FIRST.index(state) if state in _WORST_FIRST else len(_WORST_FIRST)
 
 
 def partition_state(partition: PartitionStatus) -> str:
@@ -31,6 +42,12 @@ def topic_state(topic: TopicStatus) -> str:
     return HELD if any(partition.held for partition in topic.partitions) else _progress(topic.lag_records)
 
 
+def partition_states(topic: TopicStatus) -> list[str]:
+    """The state of each partition: the topic's own one where that holds for all of them."""
+    own = topic_state(topic) if topic.stopped or not topic.active or topic.state is not CopyState.ACTIVE else ""
+    return [own or partition_state(partition) for partition in topic.partitions]
+
+
 def topic_summary(topic: TopicStatus) -> str:
     """A topic in a few words: its own state, or the numbers of partitions that need attention."""
     if topic.stopped:
@@ -45,7 +62,8 @@ def topic_summary(topic: TopicStatus) -> str:
         AT_TERMINAL[HELD]: sum(p.held is not None for p in topic.partitions),
         "with gaps": sum(bool(p.gaps) for p in topic.partitions),
     }
-    return ", ".join(f"{count} {state}" for state, count in counts.items() if count) or _progress(topic.lag_records)
+    words = (f"{number(count)} {state}" for state, count in counts.items() if count)
+    return ", ".join(words) or _progress(topic.lag_records)
 
 
 def _progress(lag: int | None) -> str:

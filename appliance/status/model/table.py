@@ -5,13 +5,20 @@ from itertools import groupby
 
 from appliance.groups.model.group_plan import GroupPlan, GroupState
 from appliance.link.model.link_sql import SqlChange
+from appliance.listing import number, totals
 from appliance.status.model.messages import cluster_name, problems_by_subject, remarks, remedies, utc
 from appliance.status.model.snapshot import LinkState, Snapshot
-from appliance.status.model.state_words import AT_TERMINAL, partition_state, topic_summary
-from appliance.status.model.topic_status import PartitionStatus, TopicStatus
+from appliance.status.model.state_words import (
+    AT_TERMINAL,
+    partition_state,
+    partition_states,
+    severity,
+    topic_state,
+    topic_summary,
+)
+from appliance.status.model.topic_status import PartitionStatus, TopicStatus, total
 from appliance.tables import Group, RenderableType, Table, Text, cell, table
 
-_UNKNOWN = "unknown"
 _PARTITIONS_MAX = 20
 _LINES_MAX = 40
 
@@ -28,16 +35,18 @@ def _parts(snapshot: Snapshot) -> Iterator[RenderableType]:
         if not cluster.unknown:
             yield cell(f"{cluster_name(cluster)}: answers")
     if snapshot.max_bytes_per_second:
-        yield cell(f"bounded at {_count(snapshot.max_bytes_per_second)} bytes/s")
+        yield cell(f"bounded at {number(snapshot.max_bytes_per_second)} bytes/s")
     if snapshot.heartbeat:
-        way = _UNKNOWN if snapshot.heartbeat.way is None else f"{snapshot.heartbeat.way:,} ms"
+        way = "unknown" if snapshot.heartbeat.way is None else f"{number(snapshot.heartbeat.way)} ms"
         yield cell(f"from source to destination: {way}, heartbeat of {utc(snapshot.heartbeat.at)}")
     if snapshot.sql:
         yield cell(_sql(snapshot.sql))
     yield from map(cell, _owners(snapshot))
     if snapshot.topics:
-        yield _topics(snapshot.topics)
+        yield _topics(sorted(snapshot.topics, key=lambda topic: _badness(topic_state(topic), topic)))
+        yield cell(_totals(snapshot))
     behind = [partition for partition in snapshot.partitions if _needs_a_look(partition)]
+    behind.sort(key=lambda partition: _badness(partition_state(partition), partition))
     if behind:
         yield _partitions(behind[:_PARTITIONS_MAX])
         yield from _rest(len(behind) - _PARTITIONS_MAX, "partitions")
@@ -68,7 +77,7 @@ def _sql(change: SqlChange) -> str:
 
 def _rest(count: int, what: str) -> Iterator[Text]:
     if count > 0:
-        yield cell(f"... and {count} {what} more: --topic shows one topic, --json everything")
+        yield cell(f"... and {number(count)} {what} more: --topic shows one topic, --json everything")
 
 
 def _owners(snapshot: Snapshot) -> Iterator[str]:
@@ -83,22 +92,34 @@ def _owners(snapshot: Snapshot) -> Iterator[str]:
         yield f"{which}: {f'run {run[0]} on {run[1]} since {utc(since)}' if run else 'nobody has taken it yet'}"
 
 
+def _badness(state: str, of: TopicStatus | PartitionStatus) -> tuple[int, float]:
+    """The place in a list that has the worst first, and of the same state those that are furthest behind."""
+    return severity(state), -(of.lag_records or 0)
+
+
+def _totals(snapshot: Snapshot) -> str:
+    states = (AT_TERMINAL.get(state, state) for topic in snapshot.topics for state in partition_states(topic))
+    lag = total(topic.lag_records for topic in snapshot.topics if topic.active)
+    return totals("partition", states, f"lag {number(lag)}")
+
+
 def _topics(topics: Iterable[TopicStatus]) -> Table:
     numbers = ("partitions", "copied", "records/s", "lag", "lag seconds")
     rows = (
         (
             topic.name,
             topic.copy,
-            str(len(topic.partitions)),
-            _count(topic.copied),
-            _count(topic.rate),
-            _count(topic.lag_records) if topic.active else "",
-            _seconds(topic.lag_seconds) if topic.active else "",
+            number(len(topic.partitions)),
+            number(topic.copied),
+            number(topic.rate),
+            number(topic.lag_records) if topic.active else "",
+            number(topic.lag_seconds, 1) if topic.active else "",
             topic_summary(topic),
         )
         for topic in topics
     )
-    return table(("topic", "copy", *numbers, "state"), rows, right=numbers)
+    hide = ("copy", "partitions", "copied", "records/s", "lag seconds")
+    return table(("topic", "copy", *numbers, "state"), rows, right=numbers, hide=hide)
 
 
 def _needs_a_look(partition: PartitionStatus) -> bool:
@@ -110,17 +131,18 @@ def _partitions(partitions: Iterable[PartitionStatus]) -> Table:
     rows = (
         (
             partition.name,
-            _count(partition.lane),
-            _count(partition.next_offset),
-            _count(partition.end_offset),
-            _count(partition.lag_records),
-            _seconds(partition.lag_seconds),
-            _count(partition.rate),
+            number(partition.lane),
+            number(partition.next_offset),
+            number(partition.end_offset),
+            number(partition.lag_records),
+            number(partition.lag_seconds, 1),
+            number(partition.rate),
             _state(partition),
         )
         for partition in partitions
     )
-    return table(("partition", *numbers, "state"), rows, right=numbers)
+    hide = ("lane", "end offset", "next offset", "records/s", "lag seconds")
+    return table(("partition", *numbers, "state"), rows, right=numbers, hide=hide)
 
 
 def _state(partition: PartitionStatus) -> str:
@@ -129,27 +151,21 @@ def _state(partition: PartitionStatus) -> str:
 
 
 def _groups(snapshot: Snapshot) -> Iterator[RenderableType]:
-    """The number of synced groups, and the groups whose positions differ from those at the source."""
+    """The groups whose positions differ from those at the source, and the number of all by their states."""
     if not snapshot.groups:
         return
     others = [group for group in snapshot.groups if group.state is not GroupState.SYNCED]
-    yield cell(f"groups: {_count(len(snapshot.groups))}, {_count(len(snapshot.groups) - len(others))} synced")
     if others:
         yield _group_table(others[:_PARTITIONS_MAX], snapshot.groups_unknown is None)
         yield from _rest(len(others) - _PARTITIONS_MAX, "groups")
+    yield cell(totals("group", (group.state for group in snapshot.groups)))
 
 
 def _group_table(groups: Iterable[GroupPlan], is_current: bool) -> Table:
     rows = (
-        (group.name, group.kind, str(len(group.partitions)), _count(group.lag if is_current else None), group.state)
+        (group.name, group.kind, number(len(group.partitions)), number(group.lag if is_current else None), group.state)
         for group in groups
     )
-    return table(("group", "kind", "partitions", "lag", "state"), rows, right=("partitions", "lag"))
-
-
-def _count(number: float | None) -> str:
-    return _UNKNOWN if number is None else f"{number:,.0f}"
-
-
-def _seconds(number: float | None) -> str:
-    return _UNKNOWN if number is None else f"{number:,.1f}"
+    return table(
+        ("group", "kind", "partitions", "lag", "state"), rows, right=("partitions", "lag"), hide=("kind", "partitions")
+    )

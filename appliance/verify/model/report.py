@@ -4,7 +4,8 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
-from appliance.logs.model.span import CopyState, Span, counted
+from appliance.listing import counted, number, totals
+from appliance.logs.model.span import CopyState, Span
 from appliance.tables import Table, Text, cell, table
 
 EVERY_RECORD = "every record"
@@ -48,9 +49,9 @@ class PartitionResult:
         if self.state is CopyState.BEHIND:
             return f"behind by {counted(self.behind, 'record' if self.compared == EVERY_RECORD else 'key')}"
         if self.state is CopyState.DIFFERS and self.differs_at is not None:
-            return f"differs at source offset {self.differs_at}"
+            return f"differs at source offset {number(self.differs_at)}"
         if self.state is CopyState.EQUAL_IN_PART and self.source is not None and self.compared == EVERY_RECORD:
-            return f"equal from source offset {self.source.start}"
+            return f"equal from source offset {number(self.source.start)}"
         return self.state.value
 
 
@@ -88,10 +89,13 @@ class VerificationReport:
         """A row for each verdict."""
         columns = ("topic", "partition", "state", "records", "source offsets", "destination offsets", "digest")
         title = f"{self.source} and {self.destination}, {self.ended}"
-        return table(columns, map(_cells, self.verdicts), title=title, right=("records",))
+        hide = ("digest", "destination offsets", "source offsets", "records")
+        return table(columns, map(_cells, self.verdicts), title=title, right=("records",), hide=hide)
 
     def remarks(self) -> Iterable[str]:
-        """The details that do not fit in a row, a line each."""
+        """The totals, and the details that do not fit in a row, a line each."""
+        records = counted(sum(verdict.records for verdict in self.verdicts), "record")
+        yield totals("result", (verdict.state for verdict in self.verdicts), f"{records} compared")
         for verdict in self.verdicts:
             if verdict.detail:
                 partition = "" if verdict.partition is None else f"-{verdict.partition}"
@@ -106,7 +110,7 @@ def _cells(verdict: PartitionResult) -> list[Text]:
         verdict.title,
         "" if verdict.partition is None else str(verdict.partition),
         verdict.words,
-        f"{verdict.records:,}",
+        number(verdict.records),
         _span(verdict.source),
         _span(verdict.destination),
         (verdict.digest or "")[:_DIGEST_SHOWN],
@@ -115,4 +119,4 @@ def _cells(verdict: PartitionResult) -> list[Text]:
 
 
 def _span(span: Span | None) -> str:
-    return "" if span is None else f"{span.start} to {span.end}"
+    return "" if span is None else f"{number(span.start)} to {number(span.end)}"

@@ -59,9 +59,9 @@ def test_a_partition_that_has_stopped_has_a_number_and_a_fault() -> None:
 def test_a_report_names_the_numbers_and_never_calls_unknown_0() -> None:
     state = StateRecord(LINK, CopyState.PROMOTED, 1, "me@host")
     known = Report("replicator-orange", False, (state,), {}, tuple(losses({KEY: POSITION}, SOURCE, takes)), ())
-    assert list(known.lines())[:2] == ["the link: promoted", "records behind in 1 partitions: 30"]
+    assert list(known.lines())[:2] == ["the link: promoted", "records behind in 1 partition: 30"]
     unknown = Report("replicator-orange", False, (state,), {}, tuple(losses({KEY: POSITION}, SILENT, takes)), None)
-    assert "records behind in 1 partitions: unknown" in list(unknown.lines())
+    assert "records behind in 1 partition: unknown" in list(unknown.lines())
     assert unknown.document()["behind"] is None
     assert unknown.document()["groups_not_synced"] is None
 
@@ -103,7 +103,7 @@ def test_case_603_of_a_copy_that_is_gone_or_not_whole_the_loss_is_unknown_and_th
             assert loss.behind is None
             assert fault in loss.fault
             report = Report("replicator-orange", losses=(loss,))
-            assert "records behind in 1 partitions: unknown" in list(report.lines())
+            assert "records behind in 1 partition: unknown" in list(report.lines())
             assert str(loss) in list(report.lines())
 
 

@@ -39,7 +39,7 @@ def test_a_bar_ends_full(total):
         reached(10)
         shown.say("a line [with brackets]")
     last = stream.getvalue().rpartition("copying")[2]
-    assert f"{total or 1}/{total or 1}" in last
+    assert f"{total or 1:,}/{total or 1:,}" in last
     assert "a line [with brackets]" in stream.getvalue()
 
 

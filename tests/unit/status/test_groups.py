@@ -88,7 +88,7 @@ def test_a_group_seen_before_a_cluster_fell_silent_has_no_lag_now() -> None:
 
 def test_the_table_counts_the_groups_and_lists_those_that_are_not_synced() -> None:
     shown = printed(with_groups(SYNCED, BEHIND, UNKNOWN))
-    assert "groups: 3, 1 synced" in shown
+    assert "\n3 groups: 1 synced, 1 behind, 1 unknown\n" in shown
     listed = [line for line in shown.splitlines() if "classic" in line]
     assert ["behind" in listed[0], "unknown" in listed[1], len(listed)] == [True, True, 2]
     assert "groups" not in printed(snapshot())

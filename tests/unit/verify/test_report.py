@@ -44,9 +44,10 @@ def test_the_table_has_a_row_for_each_and_the_remarks_say_the_rest() -> None:
     with console.capture() as captured:
         console.print(shown.as_table())
     text = captured.get()
-    for part in ("1,234", "5 to 1239", "abababababababab ", "differs at source offset 17", "behind by 2 keys"):
+    for part in ("1,234", "5 to 1,239", "abababababababab ", "differs at source offset 17", "behind by 2 keys"):
         assert part in text
     assert list(shown.remarks()) == [
+        "3 results: 1 equal, 1 differs, 1 behind; 1,237 records compared",
         "orders-1: [what] it looks like",
         "users: it is compacted, so only the newest record of each key was compared",
     ]

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from appliance.commands.adoption.model.plan import Beginning
-from appliance.listing import first_lines, some
-from appliance.logs.model.span import counted
+from appliance.listing import counted, first_lines, some
 
 _RUNS_MAX = 5
 
