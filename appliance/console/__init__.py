@@ -1,7 +1,8 @@
 """The control center: a page that shows the links of a VM, from committed facts; it needs no running replicator.
 
 - ``model``: history, events, tables and the Connect documents; no IO.
-- ``watch``: collects snapshots of this link, and keeps an hour of history.
+- ``watch``: collects snapshots of this link.
+- ``kept_history``: the file in which its charts and events outlive the control center.
 - ``tunnel``: the tunnel's status, and whether the replicator answers.
 - ``commands``: the operator's commands, in processes of their own.
 - ``peer_centers``: the control centers of the VM's other links.

@@ -13,6 +13,7 @@ import aiohttp
 from appliance.clock import monotonic
 from appliance.console.access import Access, Right
 from appliance.console.commands import Commands
+from appliance.console.kept_history import KeptHistory
 from appliance.console.peer_centers import PeerCenters, socket_of
 from appliance.console.server import ConsoleServer
 from appliance.console.serving import page_tls, serving
@@ -49,6 +50,8 @@ async def run_console(settings: Settings, env_file: Path, process: Mapping[str, 
             return await watcher.collect()
 
         watch = LinkWatch(collect, lambda: ask_running(settings, session), lambda: tunnel_fault(settings, session))
+        kept = KeptHistory(own.history, settings.tunnel.link, watch)
+        stack.enter_context(kept.opened())
         commands = Commands(env_file)
         stack.push_async_callback(commands.close)
         server = ConsoleServer(
@@ -64,7 +67,8 @@ async def run_console(settings: Settings, env_file: Path, process: Mapping[str, 
         tls = await stack.enter_async_context(page_tls(own))
         address = await stack.enter_async_context(serving(server.app, own.listen, socket, tls))
         log.info("listening", extra={"fields": {"address": str(address)}})
-        await stack.enter_async_context(in_background(log, "the control center failed to {}", watch=watch.run))
+        failure = "the control center failed to {}"
+        await stack.enter_async_context(in_background(log, failure, watch=watch.run, keep=kept.keep))
         await stopping.wait()
 
 

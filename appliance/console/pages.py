@@ -8,6 +8,7 @@ from typing import Any
 from appliance.clock import now_ms
 from appliance.console.commands import CommandRun, Commands
 from appliance.console.model.actions import ACTIONS, commands, holds, problems_with_commands, stops
+from appliance.console.model.charts import chart, marks
 from appliance.console.model.history import Sample
 from appliance.console.model.tables import (
     PAGE_SIZE,
@@ -16,6 +17,7 @@ from appliance.console.model.tables import (
     partitions_page,
     topics_page,
 )
+from appliance.console.model.text import count
 from appliance.console.templating import filled
 from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
@@ -37,11 +39,14 @@ _TABS = (
     ("actions", "Commands"),
 )
 _CURVES = (
+    ("lag_records", "Lag, records", "number"),
+    ("lag_seconds", "Behind, seconds", "number"),
     ("records", "Records a second", "number"),
     ("bytes", "Bytes a second", "bytes"),
-    ("lag_records", "Lag, records", "number"),
     ("latency_ms", "Latency, ms", "number"),
 )
+_MARKS_MAX = 8
+_LEFT_OUT = "Stopped partitions, and those furthest behind, have charts: {} topics and {} partitions have none."
 _LABELS = {
     "topic": "Topics, a regular expression",
     "why": "Reason",
@@ -94,8 +99,8 @@ class LinkPages:
         own = {**self.card(), "url": f"/links/{self.link}/"}
         return filled("overview.html", title="Control center", cards=[own, *others])
 
-    def main(self) -> str:
-        """The link itself."""
+    def main(self, tier: str) -> str:
+        """The link itself, with charts of the last hour or day."""
         snapshot, values = self._watch.snapshot, dict[str, Any]()
         if snapshot is not None:
             troubles, lanes, topics = problems_with_commands(snapshot), list(_lanes(snapshot)), _topic_count(snapshot)
@@ -110,14 +115,26 @@ class LinkPages:
                 "more_lanes": max(0, len(lanes) - PAGE_SIZE),
             }
         values["beside"] = {"replicator": self._watch.replicator_unknown, "tunnel": self._watch.tunnel_fault}
-        return self._page("link.html", "", sample=self._sample, curves=_CURVES, **values)
+        return self._page("link.html", "", sample=self._sample, **self._charts(tier), **values)
+
+    def chart(self, tier: str, topic: str) -> dict[str, Any]:
+        """The charts of the link, or of a topic, as JSON."""
+        return chart(self._watch.history, self._watch.events, self._settings.replicator, tier, topic)
+
+    def _charts(self, tier: str, topic: str = "") -> dict[str, Any]:
+        shown = marks(self._watch.history, self._watch.events, self._settings.replicator, tier, topic)
+        notes, (topics, partitions) = [self._watch.history_note], self._watch.history.left_out
+        if topics or partitions:
+            notes.append(_LEFT_OUT.format(count(topics), count(partitions)))
+        curves = [each for each in _CURVES if not topic or each[0] in ("lag_records", "records")]
+        return {"range": tier, "curves": curves, "marks": shown[: -_MARKS_MAX - 1 : -1], "note": " ".join(notes)}
 
     def topics(self, query: Query) -> str:
         """The table of topics."""
         snapshot = self._watch.snapshot
         return self._page("topics.html", "topics", page=topics_page(snapshot.topics if snapshot else (), query))
 
-    def topic(self, name: str, query: Query) -> str | None:
+    def topic(self, name: str, query: Query, tier: str) -> str | None:
         """One topic with its partitions; None if there is no such topic."""
         topic = self._topic(name)
         if topic is None:
@@ -126,6 +143,7 @@ class LinkPages:
         return self._page(
             "topic.html",
             "topics",
+            **self._charts(tier, name),
             topic=topic,
             topic_commands=commands(topic),
             page=partitions_page(topic.partitions, query),

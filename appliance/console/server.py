@@ -88,7 +88,7 @@ class ConsoleServer:
                 web.get("/health", self._health),
                 web.get("/card.json", self._card),
                 web.get("/metrics{of:(/tunnel)?}", self._metrics),
-                web.get(f"{own}/", self._cached(lambda _: self._pages.main())),
+                web.get(f"{own}/", self._cached(lambda request: self._pages.main(_tier(request)))),
                 web.get(f"{own}/topics", self._cached(lambda request: self._pages.topics(_query(request)))),
                 web.get(f"{own}/topics/{{topic}}", self._cached(self._topic)),
                 web.get(f"{own}/groups", self._cached(lambda request: self._pages.groups(_query(request)))),
@@ -191,7 +191,7 @@ class ConsoleServer:
     def _topic(self, request: web.Request) -> str:
         if self._watch.snapshot is None:
             raise web.HTTPServiceUnavailable(reason="nothing is known yet: wait for the first look at both clusters")
-        page = self._pages.topic(request.match_info["topic"], _query(request))
+        page = self._pages.topic(request.match_info["topic"], _query(request), _tier(request))
         if page is None:
             raise web.HTTPNotFound(reason="this link has no such topic")
         return page
@@ -210,8 +210,8 @@ class ConsoleServer:
             return Viewer(user=user)
         return Viewer(allowed=True, message=self._messages.get(self._sessions.key(request), ""), user=user)
 
-    async def _history(self, _request: web.Request) -> web.StreamResponse:
-        return web.json_response(self._watch.history.columns())
+    async def _history(self, request: web.Request) -> web.StreamResponse:
+        return web.json_response(self._pages.chart(_tier(request), request.query.get("topic", "")))
 
     async def _metrics(self, request: web.Request) -> web.StreamResponse:
         """The metrics of this VM's replicator, or of its tunnel's end, as that one serves them."""
@@ -253,6 +253,10 @@ def _query(request: web.Request) -> Query:
         down="down" in query,
         page=int(page) if page.isascii() and page.isdigit() and len(page) < 7 else 1,
     )
+
+
+def _tier(request: web.Request) -> str:
+    return "day" if request.query.get("range") == "day" else "hour"
 
 
 def _html(request: web.Request, page: str) -> web.Response:

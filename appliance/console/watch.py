@@ -1,4 +1,4 @@
-"""The watch of one link: collects snapshots, often while somebody looks and seldom otherwise, and keeps an hour."""
+"""The watch of one link: collects snapshots, often while somebody looks and seldom otherwise, and keeps a history."""
 
 import asyncio
 import contextlib
@@ -42,6 +42,8 @@ class LinkWatch:
     snapshot: Snapshot | None = None
     history: History = field(default_factory=History)
     events: list[Event] = field(default_factory=list)
+    history_note: str = ""
+    """The reason that the history began anew, or is not kept."""
     state_since: int | None = None
     """The first time at which this control center has seen the link in its present state."""
     replicator_unknown: str = "not asked yet"

@@ -28,8 +28,8 @@ class ControlCenterSettings:
 
     ``token`` is empty if nobody may do more. ``links`` is the directory in which the control centers of one VM find
     each other, None for this link alone. ``names`` are further names by which browsers may call the page. ``url`` is
-    where the other control centers' cards of this link lead; empty for ``listen``. Without ``certificate`` and ``key``
-    the page has no TLS.
+    where the other control centers' cards of this link lead; empty for ``listen``. ``history`` is the folder of
+    the file with the charts, None for none. Without ``certificate`` and ``key`` the page has no TLS.
     """
 
     listen: Target = variable("CONTROL_CENTER_LISTEN", listening_target, "127.0.0.1:8082", Role.CONSOLE).purpose(
@@ -47,6 +47,9 @@ class ControlCenterSettings:
     url: str = variable("CONTROL_CENTER_URL", _url, roles=Role.CONSOLE).purpose(
         "Address, http://host:port, to which the VM's other control centers link; empty: as this one listens."
     )
+    history: Path | None = variable(
+        "CONTROL_CENTER_HISTORY", optional(Path), "~/.local/state/kafka-cloud-replicator", Role.CONSOLE
+    ).purpose("Folder of a file of at most 4 MB with a day of charts and events, over a restart; empty: none.")
     certificate: Path | None = variable(_CERTIFICATE, optional(Path), roles=Role.CONSOLE).purpose(
         "PEM file of the page's certificate with its chain; empty: no TLS."
     )

@@ -11,6 +11,7 @@ from appliance.settings.role import Role
 from appliance.settings.values import Settings
 from deploy.render import limits
 from deploy.render.container import (
+    HISTORY_DIRECTORY,
     LINKS_DIRECTORY,
     SERVICES,
     Service,
@@ -130,6 +131,7 @@ def _compose(
         tunnel_processes=limits.TUNNEL,
         control_center_memory=limits.CONTROL_CENTER_MEMORY,
         links_directory=LINKS_DIRECTORY,
+        history_directory=HISTORY_DIRECTORY,
         audit_folder=settings.audit.folder,
         replicator_memory=limits.replicator_memory(settings.engine, vm.cores, audits=bool(settings.audit.path)),
         order_memory=limits.order_memory(1 + len(settings.links)),

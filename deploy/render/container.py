@@ -58,6 +58,9 @@ SERVICES = {
 LINKS_DIRECTORY = "/run/links"
 """The directory, shared by all links of the VM, in which their control centers find each other."""
 
+HISTORY_DIRECTORY = "/var/tmp"
+"""The place of a volume with the charts of the link: every user may write there, also in a new volume."""
+
 _READ_AGAIN = "export MAX_BYTES_PER_SECOND="
 
 _RESOLVER = "127.0.0.1:53"
@@ -97,6 +100,7 @@ def _in_a_container(role: Role, environment: Mapping[str, str], settings: Settin
     if role & Role.CONSOLE:
         changed |= {"CONTROL_CENTER_LISTEN": f"0.0.0.0:{CONTROL_CENTER_PORT}", "CONTROL_CENTER_LINKS": LINKS_DIRECTORY}
         *_, published = port_mappings(environment, settings, role)
+        changed["CONTROL_CENTER_HISTORY"] = HISTORY_DIRECTORY if settings.control_center.history else ""
         changed["CONTROL_CENTER_URL"] = settings.control_center.url_at(published.at)
     if role & Role.REPLICATOR:
         changed |= {"CONSOLE_LISTEN": f"0.0.0.0:{CONSOLE_PORT}", "DNS_LISTEN": _RESOLVER}

@@ -5,8 +5,10 @@ All tests share a link. Each leaves it whole, except the last ones: of these, ea
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import cast
 
 import aiohttp
 import pytest
@@ -134,6 +136,39 @@ async def _scrapes(series: Series, count: int) -> None:
     async with asyncio.timeout(PATIENCE):
         while series.scrapes < count:
             await asyncio.sleep(0.1)
+
+
+async def test_the_charts_and_events_go_on_where_they_were_after_a_restart_of_the_control_center(
+    lasting: Center, seen: Browser, tmp_path: Path
+) -> None:
+    kept = {"CONTROL_CENTER_HISTORY": str(tmp_path), "CONSOLE_TOKEN": TOKEN}
+    first = 0.0
+    for state in ("paused", "active"):
+        async with control_center(lasting.link, **kept) as (console, address):
+            page = f"http://{address}/links/orange-grape/"
+            await asyncio.to_thread(seen.open, f"{page}actions")
+            await asyncio.to_thread(seen.fill, "#token", TOKEN)
+            await asyncio.to_thread(seen.click, "Give the token")
+            await asyncio.to_thread(seen.click, "Pause" if state == "paused" else "Resume")
+            await asyncio.to_thread(seen.wait_for, "done")
+            await asyncio.to_thread(seen.open, page)
+            await asyncio.to_thread(seen.wait, "the curves", lambda: len(seen.find(".uplot canvas")) == 5)
+            await asyncio.to_thread(seen.wait_for, "inactive" if state == "paused" else "copied")
+            await asyncio.to_thread(seen.wait, "two steps", lambda: len(_times(seen)) > 1)
+            first = first or (await asyncio.to_thread(_times, seen))[0]
+            assert first == (await asyncio.to_thread(_times, seen))[0]
+            await asyncio.to_thread(seen.open, f"{page}events")
+            await asyncio.to_thread(seen.wait_for, "paused")  # the cluster remembers the newest state alone
+            await console.stop()
+    assert await asyncio.to_thread(os.listdir, tmp_path) == ["orange-grape.history"]
+    seen.note_errors()
+    seen.errors.clear()  # the browser notes the refused connections
+
+
+def _times(seen: Browser) -> list[float]:
+    """The times of the curves."""
+    script = "fetch('history.json').then((answer) => answer.json()).then((history) => arguments[0](history.at))"
+    return cast("list[float]", seen.driver.execute_async_script(script))
 
 
 @pytest.mark.release  # held by the test above, and the remedy by tests/real/console/test_pages.py

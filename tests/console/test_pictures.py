@@ -37,14 +37,14 @@ def _pictures(center: Center, seen: Browser, folder: Path) -> int:
     seen.wait_for("copied")
     seen.picture(folder / "overview.png")
     seen.open(center.page)
-    seen.wait("curves", lambda: len(seen.find(".uplot canvas")) == 4)
+    seen.wait("curves", lambda: len(seen.find(".uplot canvas")) == 5)
     for _ in range(8):
         center.link.produce("orders.eu", 700, 1, b"y" * 500)
         _until_renewed(seen)
     seen.picture(folder / "link.png")
     seen.dark(True)
     seen.open(center.page)
-    seen.wait("curves", lambda: len(seen.find(".uplot canvas")) == 4)
+    seen.wait("curves", lambda: len(seen.find(".uplot canvas")) == 5)
     seen.picture(folder / "link-dark.png")
     seen.dark(False)
     for view, name in (("topics", "topics"), ("topics/orders.eu", "topic"), ("tunnel", "tunnel"), ("events", "events")):

@@ -30,7 +30,7 @@ def _link_shown(center: Center, seen: Browser) -> None:
     assert tiles["Copied"].startswith("100")
     assert tiles["Lag"].startswith("0")
     assert int(tiles["Topics"]) >= 1
-    seen.wait("four curves", lambda: len(seen.find(".uplot canvas")) == 4)
+    seen.wait("five curves", lambda: len(seen.find(".uplot canvas")) == 5)
 
 
 async def test_topics_are_searched_sorted_and_opened(lasting: Center, seen: Browser) -> None:
@@ -116,11 +116,13 @@ async def test_a_page_has_the_headers_that_keep_other_sites_out(lasting: Center)
     assert (status, body) == (421, b"'evil.example': not a name of this page: CONTROL_CENTER_NAMES\n")
 
 
-async def test_the_last_hour_is_numbers_with_times(lasting: Center) -> None:
-    _, _, body = await fetched(f"{lasting.page}history.json")
-    history = json.loads(body)
-    assert history["at"]
-    assert {len(column) for column in history.values()} == {len(history["at"])}
+async def test_all_curves_have_the_same_times_and_a_topics_partitions_have_their_own(lasting: Center) -> None:
+    for query, names in (("", ["link"]), ("?range=day&topic=orders", ["orders", "orders-0", "orders-1"])):
+        _, _, body = await fetched(f"{lasting.page}history.json{query}")
+        history = json.loads(body)
+        assert sorted(one.pop("name") for one in history["series"]) == names
+        assert {len(curve) for one in history["series"] for curve in one.values()} == {len(history["at"])} != {0}
+        assert "restart" in [mark["kind"] for mark in history["marks"]]
 
 
 async def fetched(address: str, **headers: str) -> tuple[int, dict[str, str], bytes]:

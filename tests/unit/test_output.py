@@ -89,9 +89,9 @@ def pages(taken: Snapshot, name: str) -> str:
     watch = LinkWatch(collect, ask_replicator, ask_tunnel)
     watch.add(taken)
     made = LinkPages(link_settings(REPLICA_GROUPS_REGEX=".*"), watch, Commands(Path("setenv.sh")))
-    topic = made.topic(name, Query())
+    topic = made.topic(name, Query(), "hour")
     assert topic is not None
-    return "".join([made.main(), made.topics(Query()), topic, made.groups(Query()), made.events()])
+    return "".join([made.main("day"), made.topics(Query()), topic, made.groups(Query()), made.events()])
 
 
 @settings(deadline=None)

@@ -62,7 +62,7 @@
 
   const charts = new Map();
   const FORMATS = {
-    number: (v) => (v == null ? "–" : v.toLocaleString(undefined, { maximumFractionDigits: 1 })),
+    number: (v) => (v == null ? "–" : v.toLocaleString("en", { maximumFractionDigits: v < 10 ? 1 : 0 })),
     bytes: (v) => (v == null ? "–" : v < 1e3 ? `${v.toFixed(0)} B` : v < 1e6 ? `${(v / 1e3).toFixed(1)} kB` : v < 1e9 ? `${(v / 1e6).toFixed(1)} MB` : `${(v / 1e9).toFixed(2)} GB`),
   };
 
@@ -73,26 +73,48 @@
     if (!answer.ok) return;
     const history = await answer.json();
     for (const plot of plots) {
-      const data = [history.at, history[plot.dataset.column]];
       const known = charts.get(plot);
-      if (known) known.setData(data);
-      else charts.set(plot, made(plot, data));
+      const names = history.series.map((one) => one.name).join();
+      const data = [history.at, ...history.series.map((one) => one[plot.dataset.column])];
+      if (known && known.names === names) { known.history = history; known.chart.setData(data); continue; }
+      if (known) known.chart.destroy();
+      const one = { names, history, top: known ? known.top : 1 };
+      one.chart = made(plot, data, one);
+      charts.set(plot, one);
     }
   }
 
-  function made(plot, data) {
+  // The scale never shrinks while the page is open, and grows in large steps.
+  function top(one, max) {
+    const ten = 10 ** Math.floor(Math.log10(Math.max(1, max)));
+    one.top = Math.max(one.top, [1, 2, 5, 10].map((n) => n * ten).find((n) => n >= max) || 1);
+    return one.top;
+  }
+
+  function made(plot, data, one) {
     const style = getComputedStyle(document.documentElement);
-    const [text, line, accent] = ["--quiet", "--line", "--accent"].map((name) => style.getPropertyValue(name).trim());
+    const [text, line, accent, ...kinds] = ["--quiet", "--line", "--accent", "--bad", "--busy", "--warn", "--good"].map((name) => style.getPropertyValue(name).trim());
+    const colours = { stop: kinds[0], restart: kinds[1], "hand-over": kinds[2], promotion: kinds[3] };
     const format = FORMATS[plot.dataset.format] || FORMATS.number;
     const clock = (seconds, from, to) => new Date(seconds * 1000).toISOString().slice(from, to);
     const axis = { stroke: text, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
+    const height = Number(plot.dataset.height) || 170;
+    function mark(u) {
+      for (const { at, kind } of one.history.marks) {
+        const x = u.valToPos(at, "x", true);
+        u.ctx.fillStyle = colours[kind];
+        u.ctx.fillRect(x - 1, u.bbox.top, 2, u.bbox.height);
+        u.ctx.fillText(kind[0].toUpperCase(), x + 4, u.bbox.top + 10 * devicePixelRatio);
+      }
+    }
+    const curve = ({ name }, i) => ({ label: data.length > 2 ? name : plot.dataset.label, stroke: i ? `hsl(${(i * 67) % 360} 60% 50%)` : accent, width: i ? 1.25 : 2, fill: i ? undefined : accent + "22", value: (_u, v) => format(v), spanGaps: false });
     const chart = new uPlot({
-      width: plot.clientWidth, height: 170, cursor: { drag: { x: false, y: false } },
-      scales: { y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.08 : 1] } },
-      axes: [{ ...axis, space: 70, values: (_u, splits, _i, _s, step) => splits.map((at) => clock(at, 11, step < 60 ? 19 : 16)) }, { ...axis, size: 68, values: (_u, values) => values.map(format) }],
-      series: [{ value: (_u, at) => (at == null ? "–" : clock(at, 11, 19)) }, { label: plot.dataset.label, stroke: accent, width: 2, fill: accent + "22", value: (_u, v) => format(v), spanGaps: false }],
+      width: plot.clientWidth, height, cursor: { drag: { x: false, y: false }, sync: { key: "page" } }, hooks: { draw: [mark] },
+      scales: { x: { range: () => [one.history.from, one.history.to] }, y: { range: (_u, _min, max) => [0, top(one, max)] } },
+      axes: [{ ...axis, space: 70, values: (_u, splits) => splits.map((at) => clock(at, 11, 16)) }, { ...axis, size: 68, values: (_u, values) => values.map(format) }],
+      series: [{ value: (_u, at) => (at == null ? "–" : clock(at, 11, 19)) }, ...one.history.series.map(curve)],
     }, data, plot);
-    new ResizeObserver(() => chart.setSize({ width: plot.clientWidth, height: 170 })).observe(plot);
+    new ResizeObserver(() => chart.setSize({ width: plot.clientWidth, height })).observe(plot);
     return chart;
   }
 

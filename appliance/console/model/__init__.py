@@ -1,6 +1,8 @@
 """The contents of the control center, made from snapshots; no IO.
 
-- ``history``: the last hour in numbers, bounded.
+- ``history``, ``rings``: the last hour and the last day in numbers, bounded.
+- ``history_bytes``: the same in a file.
+- ``charts``: the curves of a link or a topic, with marks.
 - ``events``: the changes between two snapshots, and those that the clusters remember.
 - ``tables``: rows of topics, partitions and groups: searched, filtered, sorted, and a page of them.
 - ``actions``: the operator's commands, from the fields of a form, and those that may resolve a problem.

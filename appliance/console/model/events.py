@@ -5,24 +5,28 @@ snapshot on, also of the time before. The rest is seen by comparing two snapshot
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 
+from appliance.link.model.copy_states import CopyState
 from appliance.link.model.problems import Fault
 from appliance.status.model.messages import cluster_name
 from appliance.status.model.snapshot import LaneStatus, LinkState, Snapshot
 
 EVENTS_MAX = 500
+STOP, RESTART, HAND_OVER, PROMOTION = "stop", "restart", "hand-over", "promotion"
+"""The marks of charts."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Event:
-    """An event at ``at``, in milliseconds; ``by`` is its author, empty if nobody is known."""
+    """An event at ``at``, in milliseconds; ``by`` is its author, empty if nobody is known. Charts show ``mark``."""
 
     at: int
     subject: str
     what: str
     by: str = ""
+    mark: str = field(default="", compare=False)
 
 
 def merged(events: Iterable[Event], more: Iterable[Event]) -> list[Event]:
@@ -34,7 +38,8 @@ def written_down(snapshot: Snapshot) -> Iterator[Event]:
     """The events that the clusters remember."""
     for record in snapshot.states:
         why = f": {record.why}" if record.why else ""
-        yield Event(record.since, record.subject, f"{record.state}{why}", record.by)
+        mark = PROMOTION if record.state is CopyState.PROMOTED else ""
+        yield Event(record.since, record.subject, f"{record.state}{why}", record.by, mark)
     yield from _owners(snapshot.lanes)
     for topic in snapshot.topics:
         if topic.stopped:
@@ -69,7 +74,7 @@ def changes(before: Snapshot | None, after: Snapshot) -> Iterator[Event]:
 
 
 def _stop(subject: str, fault: Fault) -> Event:
-    return Event(fault.since, subject, f"stopped: {fault.reason}")
+    return Event(fault.since, subject, f"stopped: {fault.reason}", mark=STOP)
 
 
 def _owners(lanes: Iterable[LaneStatus]) -> Iterator[Event]:
@@ -80,4 +85,5 @@ def _owners(lanes: Iterable[LaneStatus]) -> Iterator[Event]:
         numbers = ", ".join(str(lane) for _, lane, _ in lanes_of_run[:8]) + (", ..." if len(lanes_of_run) > 8 else "")
         subject = f"lane {numbers}" if len(lanes_of_run) == 1 else f"lanes {numbers}"
         since = min(owner.since for _, _, owner in lanes_of_run)
-        yield Event(since, subject, f"taken by run {run}, which fences every run before", lanes_of_run[0][2].host)
+        what = f"taken by run {run}, which fences every run before"
+        yield Event(since, subject, what, lanes_of_run[0][2].host, RESTART)

@@ -139,8 +139,16 @@ def test_the_control_centers_of_all_links_share_one_volume_and_it_is_in_memory()
     assert shared[0] == shared[1]
     assert shared[0]["name"] == "kafka-cloud-replicator-links"
     assert shared[0]["driver_opts"]["type"] == "tmpfs"
-    (mounted,) = (one for one in services(DESTINATION_VM)["control-center"]["volumes"] if one["type"] == "volume")
-    assert mounted == {"type": "volume", "source": "links", "target": "/run/links"}
+    assert {"type": "volume", "source": "links", "target": "/run/links"} in _volumes_of_the_page()
+
+
+def test_the_charts_of_each_link_have_a_volume_of_their_own() -> None:
+    assert compose(DESTINATION_VM)["volumes"]["history"] is None, "Compose names it by the project"
+    assert {"type": "volume", "source": "history", "target": "/var/tmp"} in _volumes_of_the_page()
+
+
+def _volumes_of_the_page() -> list[dict[str, str]]:
+    return [one for one in services(DESTINATION_VM)["control-center"]["volumes"] if one["type"] == "volume"]
 
 
 def test_the_replicator_alone_may_write_the_audit_table_where_that_is_a_folder() -> None:
