@@ -23,17 +23,22 @@
 - ``runtime``: background tasks, child processes, ports, HTTP and logging; no word of Kafka or tunnels.
 - ``settings``: the text of setenv.sh becomes frozen dataclasses, or one list of all its faults.
 - ``client``: translated offsets for programs of others.
-- ``cli``: the commands of ``bin/appliance``.
+- ``cli``: the start of ``bin/appliance``, and what needs no package: help, the version, a mistyped command.
+- ``command_line``: a command line becomes the run of a command.
+- ``command_table``: the commands.
+- ``replicate``: the command that copies.
 - ``clock``: the time of day, and seconds that never go back.
 - ``errors``: the one taxonomy of errors.
 - ``grouping``: pairs grouped by their keys.
-- ``listing``: the first of a long list, and the number of the others.
+- ``listing``: the first of a long list, and the number of the others; the nearest name.
 - ``metrics``: the list of all metrics, with their labels and meanings.
 - ``output``: the lines that commands print.
 - ``program``: the command lines to print.
 - ``tables``: tables at a terminal.
 - ``timestamps``: times as text.
 - ``version``: the release.
+
+The folder ``help`` has texts that are made of the table: help, completions, the page of man.
 
 The folders stand on floors, from the page down to values: docs/why/architecture.md.
 """

@@ -70,6 +70,12 @@ class ToolMissing(ApplianceError):
     exit_code = 2
 
 
+class Interrupted(ApplianceError):
+    """The operator has ended a command before its end, by Ctrl-C or SIGTERM."""
+
+    exit_code = 130
+
+
 class ProcessFailed(ApplianceError):
     """A program that the appliance runs ended, or was not ready in time; below that is the tail of its log."""
 

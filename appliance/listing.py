@@ -1,5 +1,9 @@
-"""Long lists and large numbers for people: the first of a list and the number of the others, totals, ``3,255``."""
+"""Long lists and large numbers for people: the first of a list and the number of the others, totals, ``3,255``.
 
+And the nearest of some names to a mistyped one.
+"""
+
+import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -34,3 +38,15 @@ def first_lines(lines: Sequence[object], kind: str, most: int = _LINES_MAX) -> I
     yield from map(str, lines[:most])
     if len(lines) > most:
         yield f"... and {number(len(lines) - most)} {kind} more: --json shows all"
+
+
+def nearest(name: str, names: Iterable[str], cutoff: float = 0.5) -> str:
+    """The name that is most like a mistyped one, whatever its case; empty if none is alike by ``cutoff``, 0 to 1."""
+    by_letters = {each.lower(): each for each in names}
+    return next((by_letters[each] for each in difflib.get_close_matches(name.lower(), by_letters, 1, cutoff)), "")
+
+
+def did_you_mean(name: str, names: Iterable[str], kind: str, cutoff: float = 0.5) -> str:
+    """The fault of a name of this kind that does not exist, with the nearest that does."""
+    found = nearest(name, names, cutoff)
+    return f"{name}: no such {kind}" + (f": did you mean {found}?" if found else "")

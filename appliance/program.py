@@ -2,11 +2,14 @@
 
 import os
 import shlex
+from pathlib import Path
 
 IN_CONTAINER = "docker-compose exec replicator appliance"
 """Runs a command on a VM with containers; docker-compose.yml sets the variable to it."""
 
-PROGRAM = os.environ.get("APPLIANCE_PROGRAM") or "bin/appliance"
+_IN_CHECKOUT = "bin/appliance"
+_IS_CHECKOUT = Path(__file__).parents[1].joinpath(_IN_CHECKOUT).exists()
+PROGRAM = os.environ.get("APPLIANCE_PROGRAM") or (_IN_CHECKOUT if _IS_CHECKOUT else "appliance")
 DOCTOR_ELSEWHERE = PROGRAM == IN_CONTAINER  # in a container of its own, which alone has all settings
 DOCTOR = "docker-compose run --rm doctor" if DOCTOR_ELSEWHERE else f"{PROGRAM} doctor destination"
 

@@ -140,11 +140,17 @@ def _cut(line: str, width: int) -> str:
     return f"{set_cell_size(line, width // 2)}…{set_cell_size(line[::-1], (width - 1) // 2)[::-1]}"
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command's end, as that of any other output; rich ends with 1."""
+        raise BrokenPipeError
+
+
 def terminal(width: int = _WIDTH, file: IO[str] | None = None) -> Console:
     """The console of stdout or another file: as wide as COLUMNS says, else the terminal, else this."""
-    console = Console(file=file)
+    console = _Console(file=file)
     return (
-        console if console.is_terminal or os.environ.get("COLUMNS", "").isdigit() else Console(file=file, width=width)
+        console if console.is_terminal or os.environ.get("COLUMNS", "").isdigit() else _Console(file=file, width=width)
     )
 
 

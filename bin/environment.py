@@ -6,7 +6,8 @@
 
 The environment holds exactly the packages of the lock file LOCK, and every download is checked against the lock's
 hashes. It lies in the user's cache directory. Its name is made from the lock's text and from this Python's identity, so
-that another lock or another Python gets another environment. ``--java`` first requires Java 17 or newer.
+that another lock or another Python gets another environment. ``--java`` first requires Java 17 or newer. With ``-`` in
+place of LOCK the module runs in this process, with the standard library only.
 
 Everything is installed from wheels. The packages of SOURCE_ONLY have none: each is built once, for all locks that list
 it, in a separate environment with the packages of BUILD_LOCK, which are also checked by hash. pip downloads nothing for
@@ -100,6 +101,9 @@ def main(arguments: "list[str]") -> None:
     check_python()
     if needs_java:
         check_java()
+    if arguments[0] == "-":
+        run_here(arguments[1:])
+        return
     try:
         python = environment(arguments[0])
     except OSError as error:
@@ -109,6 +113,15 @@ def main(arguments: "list[str]") -> None:
     # Neither the module nor a Python that it starts imports files of the current directory.
     os.environ.update(PYTHONPATH=CHECKOUT, PYTHONSAFEPATH="1")
     os.execv(python, [python, "-m", *arguments[1:]])
+
+
+def run_here(line: "list[str]") -> None:
+    """Run the module without an environment."""
+    import runpy
+
+    sys.path.insert(0, CHECKOUT)
+    sys.argv = line
+    runpy.run_module(line[0], run_name="__main__", alter_sys=True)
 
 
 def check_python() -> None:

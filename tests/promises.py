@@ -7,7 +7,7 @@ import argparse
 import json
 from collections.abc import Iterator
 
-from appliance import cli
+from appliance import cli, command_line
 from appliance.metrics import METRICS
 from appliance.settings.variables import NAMES
 
@@ -22,7 +22,7 @@ def promises() -> dict[str, list[str]]:
 
 
 def _own_parser(name: str) -> argparse.ArgumentParser:
-    return _subcommands(cli._parser(name, cli.command(name)))[name]
+    return _subcommands(command_line.parser(name, command_line.command(name)))[name]
 
 
 def _subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:

@@ -8,7 +8,7 @@
 - ``lanes``, ``layout_change``: ``appliance lanes``, and another layout of an existing link.
 - ``offsets``, ``offsets_build``: ``appliance offsets``.
 - ``configs``, ``acls``, ``transform``: ``appliance configs``, ``acls`` and ``transform``, which change nothing.
-- ``spark``: ``appliance spark``.
+- ``spark``, ``completion``: ``appliance spark`` and ``completion``.
 - ``failback``, ``adoption``: ``appliance failback`` and ``adopt``.
 - ``order``: ``appliance order``, the total order of several clusters.
 - ``run``: one run of such a command, and what several need.

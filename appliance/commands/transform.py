@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from appliance.errors import ApplianceError, BatchCorrupt, SettingsError
+from appliance.errors import BatchCorrupt, Interrupted, SettingsError
 from appliance.grouping import grouped
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.metadata import Metadata, Partition
@@ -70,7 +70,7 @@ async def _transform(settings: Settings, parsed: argparse.Namespace, stopping: a
         raise SettingsError(["REPLICA_TRANSFORM_SQL_FILE: missing: the file with the SQL to try"])
     tried = await unless_stopped(stopping, _tried(settings, parsed, statement))
     if tried is None:
-        raise ApplianceError("stopped before the end: nothing is tried")
+        raise Interrupted("stopped before the end: nothing is tried")
     if parsed.json:
         say_json(as_json(statement.digest, tried))
     else:

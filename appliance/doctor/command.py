@@ -15,7 +15,7 @@ from appliance.doctor.diagnosis import Diagnosis
 from appliance.doctor.order_side import OrderVm, steps
 from appliance.doctor.source_side import SourceVm
 from appliance.doctor.step import SETTINGS, Result, Step, blocked, failed, passed, run_steps
-from appliance.errors import ApplianceError, SettingsError
+from appliance.errors import Interrupted, SettingsError
 from appliance.output import say_json
 from appliance.runtime import log
 from appliance.runtime.background import unless_stopped
@@ -51,7 +51,7 @@ async def run_doctor(
     log.configure(LogSettings(LogFormat.TEXT, "error"))
     report = await unless_stopped(stopping, examine(side, settings_file, process))
     if report is None:
-        raise ApplianceError("stopped before the end: there is no diagnosis")
+        raise Interrupted("stopped before the end: there is no diagnosis")
     if as_json:
         say_json(report.as_json())
     else:

@@ -24,13 +24,14 @@ Run = Callable[[argparse.Namespace, asyncio.Event], Awaitable[int | None]]
 class Command:
     """A command: the text of its help, its work, and its options in addition to ``--env-file``.
 
-    ``loop`` makes its event loop; None is asyncio's.
+    ``loop`` makes its event loop; None is asyncio's. Without settings it has no ``--env-file`` either.
     """
 
     description: str
     run: Run
     add_options: Callable[[argparse.ArgumentParser], None] = lambda _: None
     loop: Callable[[], asyncio.AbstractEventLoop] | None = None
+    has_settings: bool = True
 
 
 def with_settings(

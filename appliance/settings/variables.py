@@ -1,8 +1,8 @@
 """The tables of all variables of setenv.sh, taken from the fields of the settings, and faults of other names."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 
+from appliance.listing import did_you_mean, nearest
 from appliance.settings.one_topic import ONE_TOPIC_NAMES
 from appliance.settings.order_values import OrderCluster, OrderSettings
 from appliance.settings.role import Member, prefix_of
@@ -70,9 +70,7 @@ def name_fault(name: str | None, members: Sequence[Member] = ()) -> str | None:
     names = (*NAMES, *(name for member in members for each in _of_cluster(member) for name in each.names))
     if name is None or name in names or name in GONE:
         return None
-    nearest = difflib.get_close_matches(name.upper(), names, n=1, cutoff=0.8)
     prefixes = (*OUR_PREFIXES, *(f"{prefix_of(member.id)}_" for member in members))
-    if not nearest and not name.upper().startswith(prefixes):
+    if not nearest(name, names, 0.8) and not name.upper().startswith(prefixes):
         return None
-    nearest = nearest or difflib.get_close_matches(name.upper(), names, n=1, cutoff=0.0)
-    return f"{name}: no such variable: did you mean {nearest[0]}?"
+    return did_you_mean(name, names, "variable", 0.0)

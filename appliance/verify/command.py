@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from appliance.clock import utc_now
-from appliance.errors import ApplianceError, ProcessFailed, SettingsError
+from appliance.errors import Interrupted, ProcessFailed, SettingsError
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.handle import Link
 from appliance.output import say_json
@@ -54,7 +54,7 @@ async def verify(settings: Settings, parsed: argparse.Namespace, stopping: async
     report = await unless_stopped(stopping, work)
     if report is None:
         resumable = f"; what was found is in {parsed.resume}" if parsed.resume else ""
-        raise ApplianceError(f"stopped before the end: nothing is verified{resumable}")
+        raise Interrupted(f"stopped before the end: nothing is verified{resumable}")
     if parsed.json:
         say_json(report.as_json())
     else:

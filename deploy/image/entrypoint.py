@@ -4,7 +4,7 @@
 are those of the appliance: some are names of Debian's programs, too.
 """
 
-from appliance.cli import COMMANDS
+from appliance.command_table import COMMANDS
 
 SCRIPT = """\
 #!/bin/sh

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from appliance.clock import utc_now
-from appliance.errors import ApplianceError
+from appliance.errors import ApplianceError, Interrupted
 from appliance.output import say
 from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Command
@@ -69,7 +69,7 @@ async def _support_bundle(parsed: argparse.Namespace, stopping: asyncio.Event) -
     known = known_settings(parsed.env_file, os.environ)
     gathered = await unless_stopped(stopping, _gathered(parsed, known))
     if gathered is None:
-        raise ApplianceError("stopped before the end: there is no bundle")
+        raise Interrupted("stopped before the end: there is no bundle")
     now, masking = utc_now(), Masking(known.secrets | gathered.secrets)
     entries = [Entry("settings.txt", known.shown.encode(), "; ".join(known.unread)), *gathered.entries]
     masked = [Entry(each.file, masking.masked(each.content), _text(masking, each.remark)) for each in entries]

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeVar
 from unittest import mock
 
-from appliance import cli
+from appliance import command_line
 from appliance.order import handle
 from appliance.settings.order import parse_order
 from appliance.settings.order_values import OrderSettings
@@ -39,7 +39,7 @@ class Operator:
 
     def run(self, *words: str) -> int:
         """The exit code of a command."""
-        parsed = cli._parser(words[0], cli.command(words[0])).parse_args(words)
+        parsed = command_line.parser(words[0], command_line.command(words[0])).parse_args(words)
 
         def read(*_: object) -> OrderSettings:
             return settings_of(self.world, self.own)
@@ -54,7 +54,7 @@ class Operator:
             mock.patch("appliance.runtime.command.log.configure"),
             mock.patch("appliance.settings.env_file._read", read),
         ):
-            return self.wait(life, lambda: cli.command(words[0]).run(parsed, asyncio.Event())) or 0
+            return self.wait(life, lambda: command_line.command(words[0]).run(parsed, asyncio.Event())) or 0
 
     def wait(self, life: Life, work: Callable[[], Awaitable[Result]]) -> Result:
         """The result of some work of that life."""

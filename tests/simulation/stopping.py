@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kio.schema.errors import ErrorCode
 
-from appliance import cli
+from appliance import command_line
 from appliance.commands import resume as resume_command
 from appliance.engine.model.ranges import Failure, Outcome, Range
 from appliance.engine.read.buffer import Buffer
@@ -100,7 +100,7 @@ class Stopped(Begun):
     def type(self, printed: str) -> int:
         """Run a command as it is printed; its exit code."""
         words = shlex.split(printed.removeprefix(f"{PROGRAM} "))
-        parsed = cli._parser(words[0], cli.command(words[0])).parse_args(words)
+        parsed = command_line.parser(words[0], command_line.command(words[0])).parse_args(words)
         with simulated(self.source, self.destination, self.fates):
             return self.run(resume_command._resume(self.settings, parsed, asyncio.Event()))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from appliance import cli
+from appliance import command_line
 from appliance.commands import acls, configs, offsets, offsets_build
 from appliance.commands.model.position_change import Place
 from appliance.commands.reset import reset
@@ -65,7 +65,7 @@ def test_case_1174_a_dry_run_of_offsets_build_has_the_exit_code_of_the_run(monke
 def test_case_1177_an_empty_name_of_a_topic_is_not_the_whole_link(name: str, option: str) -> None:
     # `appliance failover --yes --topic-name "$TOPIC"` with an unset variable failed the whole link over.
     words = [name, *(["--to", "earliest"] if name == "reset" else [])]
-    parser = cli._parser(name, cli.command(name))
+    parser = command_line.parser(name, command_line.command(name))
     assert parser.parse_args(words).topic is None
     with pytest.raises(SystemExit):
         parser.parse_args([*words, option, ""])
@@ -100,7 +100,7 @@ def test_case_1182_a_command_says_nothing_of_copies_when_no_topic_has_the_name(
     link.go_on(4)
     run, words = TYPOS[name]
     monkeypatch.setattr("appliance.driver.acl_follower.topic_acls", no_acls)
-    parsed = cli._parser(words[0], cli.command(words[0])).parse_args(words)
+    parsed = command_line.parser(words[0], command_line.command(words[0])).parse_args(words)
     with simulated(link.source, link.destination, link.fates):
         try:
             code = link.run(run(link.settings, parsed, asyncio.Event()))

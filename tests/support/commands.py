@@ -8,7 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from appliance import cli
+from appliance.command_line import command as command_of
+from appliance.command_line import parser
 from appliance.errors import ApplianceError
 from tests.support.engine import Pair
 from tests.support.patience import PATIENCE
@@ -46,8 +47,8 @@ async def command(name: str, env_file: Path, *arguments: str) -> "subprocess.Com
 
 async def answer(name: str, env_file: Path, *arguments: str) -> tuple[int, str]:
     """The exit code of a command, and what it prints or its error; in the test's own process, without its signals."""
-    chosen, printed = cli.command(name), io.StringIO()
-    parsed = cli._parser(name, chosen).parse_args([name, "--env-file", str(env_file), *arguments])
+    chosen, printed = command_of(name), io.StringIO()
+    parsed = parser(name, chosen).parse_args([name, "--env-file", str(env_file), *arguments])
 
     def run() -> int:
         with contextlib.redirect_stdout(printed):

@@ -15,7 +15,9 @@ TOPS = ("appliance", "deploy", "testbed", "demo", "bench")
 DOCUMENT = (ROOT / "docs" / "why" / "architecture.md").read_text()
 IO = {"asyncio", "socket", "ssl", "time", "logging", "threading", "subprocess", "pyspark"}
 IN_THE_IMAGE = "appliance"
-ENTRANCES = (Path("appliance/cli.py"), Path("appliance/client.py"))
+ENTRANCES = tuple(
+    Path("appliance", f"{name}.py") for name in ("cli", "command_line", "command_table", "replicate", "client")
+)
 """Above all floors."""
 VALUES = (
     *("appliance/kafka/protocol", "appliance/kafka/records", "appliance/kafka/records/arrays"),

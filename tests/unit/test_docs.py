@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.cli import COMMANDS
+from appliance.command_table import COMMANDS
 from appliance.link.model.copy_states import COPY
 from appliance.link.model.states import LANE
 from appliance.metrics import METRICS, ORDER, REPLICATOR, TUNNEL, Metric

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from appliance import cli
+from appliance import command_line
 from appliance.commands.run.operation import Choice
 from appliance.console.model.connect import retries
 from appliance.link.model.stops import Stop, StopKind
@@ -19,7 +19,7 @@ LEGAL = ["a.b", "......", "-x", "--yes", "--topic=b"]
 
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
-    return cli._parser(words[0], cli.command(words[0])).parse_args(words)
+    return command_line.parser(words[0], command_line.command(words[0])).parse_args(words)
 
 
 def takes_alone(words: Sequence[str], name: str) -> bool:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console, RenderableType
 
-from appliance import cli
+from appliance import cli, command_line
 from appliance.commands.acls import as_lines
 from appliance.console.commands import Commands
 from appliance.console.model.tables import Query
@@ -134,7 +134,7 @@ def test_case_1000_a_command_says_an_error_in_one_line_that_a_terminal_shows_as_
     async def refuse(_: argparse.Namespace, __: asyncio.Event) -> int:
         raise BrokerRefused(f"read {name}: {name}", "X")
 
-    monkeypatch.setattr(cli, "command", lambda _: Command("", refuse))
+    monkeypatch.setattr(command_line, "command", lambda _: Command("", refuse))
     assert cli.main(["status"]) == ApplianceError.exit_code
     said = capsys.readouterr().err
     assert said == f"appliance status: read {printable(name)}: {printable(name)}\n"

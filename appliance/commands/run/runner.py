@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from appliance.commands.run.operation import WAIT_SECONDS, Choice, Operation, operation
-from appliance.errors import ApplianceError
+from appliance.errors import Interrupted
 from appliance.output import say, say_json
 from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Run, with_settings
@@ -111,7 +111,7 @@ async def perform(settings: Settings, parsed: argparse.Namespace, stopping: asyn
     async with operation(settings, choice(parsed), partial(say, error=True)) as running:
         report = await unless_stopped(stopping, carry_out(running, work))
     if report is None:
-        raise ApplianceError("stopped: run the same command again to finish it")
+        raise Interrupted("stopped: run the same command again to finish it")
     if parsed.json:
         say_json(json.dumps(report.document(), indent=2))
     else:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from appliance import cli
+from appliance import command_line
 from appliance.commands.model.position_change import Place
 from appliance.commands.reset import _Run
 from appliance.commands.run.operation import Choice
@@ -22,7 +22,7 @@ def test_case_917_the_command_that_ends_another_reset_takes_its_topic_alone_and_
         _Run(operation, Place.parse("--to", "latest"), None)._require_same(record)
     (command,) = re.findall("`(.*)`", str(refused.value))
     words = shlex.split(command.removeprefix(f"{PROGRAM} "))
-    parsed = cli._parser(words[0], cli.command(words[0])).parse_args(words)
+    parsed = command_line.parser(words[0], command_line.command(words[0])).parse_args(words)
     assert (parsed.to, parsed.partition) == ("2026-11-25 08:00:00", 3)
     assert Choice(parsed.topic).takes("orders.eu")
     assert not Choice(parsed.topic).takes("orders-eu")

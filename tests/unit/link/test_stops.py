@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import appliance.program
-from appliance import cli
+from appliance import command_line
 from appliance.errors import CopyShortened, GapFound, PartitionStopped, ProducersLost, RanksDeleted
 from appliance.link.model.stops import FOLLOWING, Stop, StopKind
 from deploy.monitoring.alerts import ALERTS, TOPIC
@@ -74,7 +74,7 @@ def test_the_alerts_of_stops_print_commands_that_exist() -> None:
         commands = re.findall(f"`{appliance.program.IN_CONTAINER} (.*?)`", alert.description.replace(TOPIC, "t"))
         assert commands
         for words in map(shlex.split, commands):
-            parsed = cli._parser(words[0], cli.command(words[0])).parse_args(words)
+            parsed = command_line.parser(words[0], command_line.command(words[0])).parse_args(words)
             assert parsed.topic or parsed.topic_name
 
 

@@ -103,5 +103,4 @@ def test_a_key_that_is_given_twice_is_told(mm2: Path, tmp_path: Path, capsys: py
 
 
 def test_the_program_is_asked_for() -> None:
-    with pytest.raises(SystemExit):
-        asyncio.run(asyncio.to_thread(run))
+    assert asyncio.run(asyncio.to_thread(run)) == 2

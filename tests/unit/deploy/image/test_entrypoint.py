@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.cli import COMMANDS
+from appliance.command_table import COMMANDS
 from deploy.image.entrypoint import entrypoint
 
 

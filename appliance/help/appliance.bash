@@ -1,0 +1,88 @@
+# Completion of appliance in bash.
+_appliance() {
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} first='' second='' each words=''
+    for each in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+        [[ $each == -* ]] && continue
+        if [[ -z $first ]]; then first=$each; elif [[ -z $second ]]; then second=$each; fi
+    done
+    case "$first $before" in
+        'source --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'destination --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'replicate --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'console --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'spark --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'order --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'status --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'doctor --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'configs --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'acls --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'transform --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'transform --from') words='newest earliest' ;;
+        'support-bundle --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'support-bundle --output') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'support-bundle --logs') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'support-bundle --side') words='source destination order' ;;
+        'verify --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'verify --spark') words='auto yes no' ;;
+        'verify --resume') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'audit --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'offsets --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'pause --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'resume --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'reset --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'lanes --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'rm-topic --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'link --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'promote --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'failover --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'failback --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'import --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'import --out') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'adopt --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+    esac
+    if [[ -z $words ]]; then
+        case "$first $second" in
+        'order run') words='-h --help --env-file' ;;
+        'order status') words='-h --help --env-file --json' ;;
+        'order origin') words='-h --help --env-file --cluster --from --json' ;;
+        'order move') words='-h --help --env-file --to --lost --dry-run --json --yes --wait' ;;
+        'order join') words='-h --help --env-file --dry-run --json --yes --wait' ;;
+        'order leave') words='-h --help --env-file --dry-run --json --yes --wait' ;;
+        'order alone') words='-h --help --env-file --dry-run --json --yes --wait' ;;
+        'order rebuild') words='-h --help --env-file --topic --gap --dry-run --json --yes' ;;
+        'order resume') words='-h --help --env-file --origin --topic-name --partition --from --gap --dry-run --json --yes --wait' ;;
+        'import mm2') words='-h --help --out' ;;
+        'import replicator') words='-h --help --out --source --destination' ;;
+        'source '*) words='-h --help --env-file' ;;
+        'destination '*) words='-h --help --env-file' ;;
+        'replicate '*) words='-h --help --env-file --conf' ;;
+        'console '*) words='-h --help --env-file' ;;
+        'spark '*) words='-h --help --env-file master worker executor --cores --host' ;;
+        'order '*) words='run status origin move join leave alone rebuild resume -h --help --env-file' ;;
+        'status '*) words='-h --help --env-file --topic --json --watch' ;;
+        'doctor '*) words='-h --help --env-file source destination order --json' ;;
+        'configs '*) words='-h --help --env-file --topic --json' ;;
+        'acls '*) words='-h --help --env-file --topic --json' ;;
+        'transform '*) words='-h --help --env-file --dry-run --topic --records --from --json' ;;
+        'support-bundle '*) words='-h --help --env-file --output --logs --side' ;;
+        'verify '*) words='-h --help --env-file --topic --json --global --wait --spark --resume' ;;
+        'audit '*) words='-h --help --env-file --last --json --csv' ;;
+        'offsets '*) words='-h --help --env-file translate build --group --topic --partition --offset --reverse --json --dry-run' ;;
+        'pause '*) words='-h --help --env-file --topic --topic-name --dry-run --json --yes --why' ;;
+        'resume '*) words='-h --help --env-file --topic --topic-name --adopt-positions --partition --from --take-over --removed --dry-run --why' ;;
+        'reset '*) words='-h --help --env-file --topic --topic-name --dry-run --json --yes --why --partition --to' ;;
+        'lanes '*) words='-h --help --env-file --set --balance --sample --dry-run --json --yes --why' ;;
+        'rm-topic '*) words='-h --help --env-file --topic --topic-name --dry-run --json --yes --why --delete-copy --delete-dead-letters' ;;
+        'link '*) words='-h --help --env-file delete --dry-run --json --yes --why --delete-copies --delete-dead-letters' ;;
+        'promote '*) words='-h --help --env-file --topic --topic-name --dry-run --json --yes --why --allow-loss --wait' ;;
+        'failover '*) words='-h --help --env-file --topic --topic-name --dry-run --json --yes --why' ;;
+        'failback '*) words='-h --help --env-file --topic --topic-name --dry-run --json --yes --why --allow-loss --keep-diverged' ;;
+        'import '*) words='mm2 replicator -h --help --env-file' ;;
+        'adopt '*) words='-h --help --env-file mm2 --topic --topic-name --dry-run --json --yes --why --alias --offsets-topic --group --connector --whole --allow-loss --allow-doubles --wait' ;;
+        'completion '*) words='-h --help bash zsh fish' ;;
+        ' '*) words='source destination replicate console spark order status doctor configs acls transform support-bundle verify audit offsets pause resume reset lanes rm-topic link promote failover failback import adopt completion -h --help --version' ;;
+        esac
+    fi
+    COMPREPLY=($(compgen -W "$words" -- "$word"))
+}
+complete -o default -F _appliance appliance kafka-cloud-replicator
