@@ -1,8 +1,8 @@
 """The metrics of the replicator, of the two ends of the tunnel, and of an order: one list for each page ``/metrics``.
 
 The collectors (``model/metrics.py`` of ``status``, ``gateway`` and ``order``) take names, labels and help from here, so
-a metric that is not listed cannot be exported. docs/reference/status.md has the same lists, and ``deploy/monitoring``
-makes the alerts and the dashboard of them; tests compare. Published names never change.
+a metric that is not listed cannot be exported. ``deploy`` makes docs/reference/metrics.md, the alerts and
+the dashboard of them; tests compare. Published names never change.
 """
 
 import enum

@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
-from deploy.docs import alerts
+from deploy.docs import alerts, metrics, variables
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = {"night/alerts.md": alerts.page}
+PAGES = {
+    "night/alerts.md": alerts.page,
+    "reference/metrics.md": metrics.page,
+    "reference/variables.md": variables.page,
+}
 
 if __name__ == "__main__":
     for name, page in PAGES.items():

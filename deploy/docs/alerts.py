@@ -1,7 +1,6 @@
 """The page of the alerts: what each means, and what the person who is called does."""
 
-import re
-
+from deploy.docs.markdown import linked
 from deploy.monitoring.alerts import ALERTS, TOPIC, Alert
 
 _MEANINGS = {
@@ -75,5 +74,5 @@ def page() -> str:
 
 def _section(alert: Alert) -> str:
     held = "at once" if alert.holds == "0m" else f"after {alert.holds}"
-    todo = re.sub(r"docs/([\w/-]+\.md)", r"[\1](../\1)", alert.description.replace(TOPIC, "TOPIC"))
+    todo = linked(alert.description.replace(TOPIC, "TOPIC"))
     return f"\n## {alert.name}\n\n**{alert.severity.capitalize()}**, {held}. {_MEANINGS[alert.name]}\n\n{todo}\n"

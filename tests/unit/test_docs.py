@@ -8,7 +8,7 @@ import pytest
 from appliance.command_table import COMMANDS
 from appliance.link.model.copy_states import COPY
 from appliance.link.model.states import LANE
-from appliance.metrics import METRICS, ORDER, REPLICATOR, TUNNEL, Metric
+from appliance.metrics import METRICS
 from appliance.settings.variables import NAMES
 from deploy.docs.states import drawing
 from tests.suites import SUITES
@@ -23,7 +23,6 @@ TESTS = {
 
 
 BENCHES = {path.stem for path in (ROOT / "bench" / "cases").glob("*.py")} | {"plot"}
-STATUS = (ROOT / "docs" / "reference" / "status.md").read_text()
 
 
 def plain(markdown: str) -> str:
@@ -86,16 +85,6 @@ def test_every_variable_that_is_named_exists(path: Path) -> None:
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_metric_that_is_named_exists(path: Path) -> None:
     assert words(r"(kafka_(?:replicator|tunnel|order)_[a-z_]+)", path.read_text()) <= set(METRICS)
-
-
-@pytest.mark.parametrize("metrics", [REPLICATOR, TUNNEL, ORDER], ids=["replicator", "tunnel", "order"])
-def test_the_tables_of_metrics_are_their_lists(metrics: tuple[Metric, ...]) -> None:
-    prefix = re.match(r"kafka_[a-z]+_", metrics[0].name)
-    assert prefix
-    rows = re.findall(rf"^\| `({prefix[0]}\w+)(?:\{{(.*?)\}})?` \| (.*) \|$", STATUS, re.MULTILINE)
-    assert [(name, labels, plain(meaning)) for name, labels, meaning in rows] == [
-        (metric.name, ",".join(metric.labels), metric.help) for metric in metrics
-    ]
 
 
 def test_the_states_of_a_lane_are_drawn_from_its_table() -> None:
