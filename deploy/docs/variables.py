@@ -21,7 +21,7 @@ _READERS = {
 _HEAD = """\
 # Variables
 
-Each variable of `setenv.sh`, in the order of `setenv.sh.template`. [Operations](../run/operations.md#composes-files)
+Each variable of `setenv.sh`, in the order of `setenv.sh.template`. [Two VMs](../start/two-vms.md#setenvsh)
 has the rules of that file. *Read by* names the processes that read it: the two ends of the tunnel, the replicator, the
 control center. The doctor and the prepare scripts read all of their VM. A secret may be in a file of its own:
 `NAME_FILE` in place of `NAME`.

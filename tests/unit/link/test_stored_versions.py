@@ -22,7 +22,7 @@ from appliance.link.model.order_records import decode_sequence_mark
 from appliance.link.model.producers import Producers
 from appliance.order.model import beats
 
-PAGE = Path(__file__).parents[3] / "docs" / "run" / "operations.md"
+PAGE = Path(__file__).parents[3] / "docs" / "run" / "upgrade.md"
 NEWER = b'{"version":99}'
 PARTITION = {"topic": "orders", "partition": 0}
 POSITIONS: tuple[Mapping[str, Any], ...] = (
@@ -70,6 +70,6 @@ def test_a_format_that_only_a_newer_release_knows_is_refused_in_one_line(where: 
 
 
 def test_the_page_lists_all_that_is_stored_with_a_version() -> None:
-    section = PAGE.read_text().split("### What is stored", 1)[1].split("\n## ", 1)[0]
+    section = PAGE.read_text().split("## What is stored", 1)[1].split("\n## ", 1)[0]
     rows = re.findall(r"^\| (.+?) \| (.+?) \|", section, re.MULTILINE)
     assert {where for where, version in rows if re.fullmatch("[0-9, ]+", version)} == STORED.keys()
