@@ -2,13 +2,20 @@
 
 from pathlib import Path
 
-from deploy.docs import alerts, metrics, variables
+from deploy.docs import alerts, figures, metrics, variables
 
 DOCS = Path(__file__).parents[2] / "docs"
+
+
+def _figures() -> str:
+    return figures.picture((DOCS / "why/performance.md").read_text())
+
+
 PAGES = {
     "night/alerts.md": alerts.page,
     "reference/metrics.md": metrics.page,
     "reference/variables.md": variables.page,
+    "why/performance.svg": _figures,
 }
 
 if __name__ == "__main__":
