@@ -8,6 +8,7 @@ import pytest_asyncio
 
 from tests.containers.image import adapt, load
 from tests.containers.link import Link
+from tests.containers.page import follow
 from tests.containers.sites import GRAPE, ORANGE
 from tests.containers.vpcs import Vpcs
 from tests.containers.vpcs import vpcs as made_vpcs
@@ -39,12 +40,10 @@ async def vpcs(directory: Path) -> AsyncIterator[Vpcs]:
 
 @pytest.fixture(scope="session")
 def link(vpcs: Vpcs) -> Link:
-    """The link from orange to grape, running on both VMs."""
+    """The link from orange to grape, set up on both VMs by the commands of docs/start/two-vms.md."""
     made = Link(vpcs, ORANGE, GRAPE)
     made.clone()
     adapt(made)
-    made.prepare()
     load(made)
-    for side in (GRAPE, ORANGE):
-        made.up(side)
+    follow(made)
     return made

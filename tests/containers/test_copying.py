@@ -3,8 +3,9 @@
 import pytest
 
 from tests.containers.link import Link, Service
+from tests.containers.page import FOLDER, LOOK, commands, run
 from tests.containers.programs.vpc import TOPIC
-from tests.containers.sites import ORANGE
+from tests.containers.sites import GRAPE, ORANGE
 
 RECORDS = 5000
 LATER = 300
@@ -15,6 +16,16 @@ async def test_two_scripts_and_two_commands_copy_a_topic_record_by_record(link: 
     producer = await link.vpcs.produce(ORANGE, TOPIC, "first", RECORDS, seconds=1)
     assert await producer.wait(60) == 0
     assert await link.wait_until_copied() == RECORDS
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_page_names_the_links_folder_and_its_last_step_finds_both_sides_equal(link: Link) -> None:
+    clone, enter = commands(FOLDER)
+    assert clone.split()[-1] == enter.split()[-1] == link.folder(GRAPE).name
+    await link.wait_until_copied()
+    status, verify = [run(link, GRAPE, command) for command in commands(LOOK)]
+    assert f"{RECORDS:,}" in status
+    assert "equal" in verify
 
 
 @pytest.mark.asyncio(loop_scope="session")

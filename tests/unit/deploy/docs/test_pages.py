@@ -4,11 +4,16 @@ import pytest
 
 from deploy.docs.__main__ import DOCS, PAGES
 from deploy.monitoring.alerts import ALERTS, Alert
+from tests import keys
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_committed_page_is_what_python_m_deploy_docs_writes(name: str) -> None:
     assert (DOCS / name).read_text() == PAGES[name]()
+
+
+def test_the_page_of_keys_has_those_that_the_commands_print_each_with_a_meaning() -> None:
+    assert keys.PAGE.read_text() == keys.page()
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
