@@ -233,11 +233,94 @@ _ORDER = {
     "problems[].reason": "why",
     "problems[].remedies[]": "commands that end it",
 }
+_RUN = {"replicator": "the link", "dry_run": "true if nothing was changed"}
+_COPY = {
+    "topic": "source topic",
+    "copy": "its copy",
+    "there": "true if the copy is there",
+    "deleted": "true if it is deleted",
+    "promoted": "true if it was promoted",
+    "copied": "records that were copied into it; null if nobody remembers",
+    "dead_letters": "the topic of its dead letters; null if there is none",
+    "dead_letters_deleted": "true if that one is deleted",
+}
+_FAILBACK = {
+    **_RUN,
+    "returned[]": "topics that are copied as before; null: the link",
+    "kept[].topic": "topic that stays as it is; null: the link",
+    "kept[].state": "its state",
+    "partitions[].topic": "source topic",
+    "partitions[].partition": "its number",
+    "partitions[].diverged[]": "source offsets that were never copied: the first, and the one after the last",
+    "partitions[].copied_back": "records copied back; null in a dry run",
+    "partitions[].written_there[]": "the same of records that others wrote at the source meanwhile; null if none",
+    "partitions[].deleted[]": "the same of offsets of the copy that retention deleted before; null if none",
+    "partitions[].kept": "uncopied records that were kept; null if they were not",
+    "partitions[].kept_in": "the topic that keeps them",
+    "groups_not_returned[]": "groups that are not where they are at the copies; null if unknown",
+    "groups_not_returned_states.GROUP": "their states",
+}
+_RESET = {
+    **_RUN,
+    "partitions[].topic": "source topic",
+    "partitions[].partition": "its number",
+    "partitions[].before": "next source offset before; null if there was none",
+    "partitions[].after": "next source offset now",
+    "partitions[].copied_again": "offsets that are copied again; null if unknown",
+    "partitions[].left_out": "offsets that are left out; null if unknown",
+    "copied_again": "their sum",
+    "left_out": "their sum",
+    "paused[]": "topics that stay paused",
+}
+_DELETE = {
+    **_RUN,
+    "topics[]": "the link's topics at the destination",
+    "source_topics[]": "those at the source; null if it does not answer",
+    **{f"copies[].{key}": meaning for key, meaning in _COPY.items()},
+}
+_CONFIGS = {
+    "follows": "true if the replicator makes these changes",
+    "changes.COPY.SETTING.now": "value that the copy has; null: the default",
+    "changes.COPY.SETTING.then": "value that it gets; null: the default",
+    "left_out.TOPIC.SETTING": "why a setting of the source does not follow",
+    "failures.TOPIC": "why nothing is known of a topic",
+    "unchanged.TOPIC": "why nothing is changed; the key is absent if there is none",
+}
+_ACLS = {
+    "follows": "true if the replicator makes these changes",
+    "make.COPY[]": "ACLs that a copy lacks",
+    "remove.COPY[]": "ACLs whose like is gone at the source",
+    "left_out.ACL[]": "source topics of a denial that stays behind",
+}
+_TRANSFORM = {
+    "sql": "digest of the SQL",
+    "records[].topic": "source topic",
+    "records[].partition": "its partition",
+    "records[].offset": "offset of the record",
+    "records[].timestamp": "its timestamp, in milliseconds, as Kafka has it",
+    "records[].outcome": "what becomes of it",
+    "records[].reason": "why the SQL fails on it",
+    "records[].before.key": "key; bytes that are no UTF-8 are an object with `hex`",
+    "records[].before.value": "value",
+    "records[].before.headers[].key": "name of a header",
+    "records[].before.headers[].value": "its value",
+    "records[].after.key": "the same after the SQL; `after` is null if there is no such record",
+    "records[].after.value": "value",
+    "records[].after.headers[].key": "name of a header",
+    "records[].after.headers[].value": "its value",
+}
 MEANINGS = {
     "status": _STATUS,
     "doctor": _DOCTOR,
     "verify": _VERIFY,
-    "promote": _PROMOTE,
-    "offsets": _OFFSETS,
+    "offsets translate": _OFFSETS,
+    "configs": _CONFIGS,
+    "acls": _ACLS,
+    "transform": _TRANSFORM,
+    "promote, failover, pause": _PROMOTE,
+    "failback": _FAILBACK,
+    "reset": _RESET,
+    "rm-topic": {**_RUN, **{f"removed[].{key}": meaning for key, meaning in _COPY.items()}},
+    "link delete": _DELETE,
     "order status": _ORDER,
 }
