@@ -1,6 +1,7 @@
 """The pages of docs/ that follow from the code; no IO but in ``__main__``. ``python -m deploy.docs`` writes them.
 
 - ``alerts``: what each alert means, and what to do.
+- ``commands``: the help of each command.
 - ``figures``: the picture of the rates.
 - ``markdown``: texts of the code as Markdown.
 - ``metrics``: each metric.

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from deploy.docs import alerts, figures, metrics, variables
+from deploy.docs import alerts, commands, figures, metrics, variables
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -13,6 +13,7 @@ def _figures() -> str:
 
 PAGES = {
     "night/alerts.md": alerts.page,
+    "reference/commands.md": commands.page,
     "reference/metrics.md": metrics.page,
     "reference/variables.md": variables.page,
     "why/performance.svg": _figures,
