@@ -23,18 +23,20 @@ from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
 from appliance.grouping import grouped
 from appliance.program import DOCTOR, DOCTOR_ELSEWHERE, PROGRAM
-from appliance.settings.values import Settings
+from appliance.settings.values import Route, Settings
 from appliance.status.model.messages import problems, remarks
 from appliance.status.model.snapshot import LinkState, Snapshot
 from appliance.status.model.topic_status import TopicStatus, total
 
 _LINES_MAX = 20
 _UNKNOWN_SAMPLE = Sample(0, None, None, None, None, None)
+_TUNNEL, _DOCTOR = "tunnel", "doctor"
 _TABS = (
     ("", "Link"),
     ("topics", "Topics"),
     ("groups", "Groups"),
-    ("tunnel", "Tunnel"),
+    (_TUNNEL, "Tunnel"),
+    (_DOCTOR, "Doctor"),
     ("events", "Events"),
     ("actions", "Commands"),
 )
@@ -73,6 +75,11 @@ class LinkPages:
         self._watch = watch
         self._commands = commands
         self._started = now_ms()
+
+    @property
+    def path_tab(self) -> str:
+        """The tab of the last diagnosis, and of both ends of the tunnel if there is one."""
+        return _TUNNEL if self._settings.route is Route.TUNNEL else _DOCTOR
 
     def card(self) -> dict[str, Any]:
         """The link in a few numbers, as JSON: for the overview, here and in the other control centers of the VM."""
@@ -115,6 +122,7 @@ class LinkPages:
                 "more_lanes": max(0, len(lanes) - PAGE_SIZE),
             }
         values["beside"] = {"replicator": self._watch.replicator_unknown, "tunnel": self._watch.tunnel_fault}
+        values["has_tunnel"] = self.path_tab == _TUNNEL
         return self._page("link.html", "", sample=self._sample, **self._charts(tier), **values)
 
     def chart(self, tier: str, topic: str) -> dict[str, Any]:
@@ -170,7 +178,7 @@ class LinkPages:
         diagnosis = self._commands.diagnosis
         return self._page(
             "tunnel.html",
-            "tunnel",
+            self.path_tab,
             view=view,
             diagnosis=diagnosis,
             steps=_steps(diagnosis) if diagnosis else (),
@@ -239,7 +247,7 @@ class LinkPages:
             since=self._since,
             snapshot=self._watch.snapshot,
             stale=self._watch.snapshot is not None and not self._watch.fresh,
-            tabs=_TABS,
+            tabs=[each for each in _TABS if each[0] not in {_TUNNEL, _DOCTOR} - {self.path_tab}],
             tab=tab,
             **values,
         )

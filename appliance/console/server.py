@@ -93,7 +93,7 @@ class ConsoleServer:
                 web.get(f"{own}/topics/{{topic}}", self._cached(self._topic)),
                 web.get(f"{own}/groups", self._cached(lambda request: self._pages.groups(_query(request)))),
                 web.get(f"{own}/events", self._cached(lambda _: self._pages.events())),
-                web.get(f"{own}/tunnel", self._tunnel_page),
+                web.get(f"{own}/{self._pages.path_tab}", self._tunnel_page),
                 web.get(f"{own}/actions", self._actions),
                 web.get(f"{own}/history.json", self._history),
                 web.get(f"{own}/overview", self._overview),
@@ -235,7 +235,7 @@ class ConsoleServer:
             self._commands.start(ACTIONS[name].title, line, user=self._sessions.user(request))
         except (SettingsError, CommandBusy) as error:
             self._messages = {self._sessions.key(request): str(error)}
-        return redirect(f"/links/{self._pages.link}/{'tunnel' if name == DOCTOR else 'actions'}")
+        return redirect(f"/links/{self._pages.link}/{self._pages.path_tab if name == DOCTOR else 'actions'}")
 
 
 def _shows_certificate(request: web.Request) -> bool:

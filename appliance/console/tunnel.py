@@ -12,18 +12,17 @@ from appliance.settings.values import Route, Settings
 
 @dataclass(frozen=True, slots=True)
 class TunnelView:
-    """Both ends, or the reason why they are ``unknown``; ``direct`` is true without a tunnel."""
+    """Both ends, or the reason why they are ``unknown``; neither without a tunnel."""
 
     ends: tuple[TunnelEnd, TunnelEnd] | None = None
     unknown: str = ""
-    direct: bool = False
 
 
 async def tunnel_view(settings: Settings, session: aiohttp.ClientSession) -> TunnelView:
     """Ask the tunnel's end on this VM."""
     at = settings.tunnel.status
     if settings.route is Route.DIRECT:
-        return TunnelView(direct=True)
+        return TunnelView()
     if at.port == 0:
         return TunnelView(unknown="TUNNEL_STATUS_LISTEN has port 0, so the page cannot know where to ask")
     try:

@@ -23,7 +23,7 @@ from appliance.runtime.command import Command
 from appliance.settings.env_file import read_order, read_settings
 from appliance.settings.order_values import OrderSettings
 from appliance.settings.role import Role
-from appliance.settings.values import LogFormat, LogSettings, Route, Settings, Side
+from appliance.settings.values import LogFormat, LogSettings, Settings, Side
 from appliance.tables import show
 from appliance.tunnel.model.connect import Timeouts
 
@@ -37,7 +37,6 @@ class _Examined(Protocol):
 _ORDER = "order"
 _Side = Side | Literal["order"]
 _Vm = TypeVar("_Vm", bound=_Examined)
-_Settings = TypeVar("_Settings", bound=Settings)
 
 
 async def run_doctor(
@@ -82,7 +81,7 @@ async def _examine_order(settings_file: Path, process: Mapping[str, str], timeou
     """The results on a VM of a total order, whose steps follow from its clusters."""
 
     def settings() -> OrderSettings:
-        return _of_route(read_order, settings_file, process)
+        return read_order(settings_file, Role.DESTINATION | Role.REPLICATOR, process)
 
     own: tuple[Step[OrderVm], ...] = ()
     with contextlib.suppress(SettingsError):
@@ -104,20 +103,9 @@ async def _run(make: Callable[[], _Vm], steps: Sequence[Step[_Vm]]) -> tuple[Res
 
 
 def _settings(side: Side, settings_file: Path, process: Mapping[str, str]) -> Settings:
-    """The settings as this VM needs them; the tunnel's only where there is one."""
-    if side is Side.SOURCE:
-        return read_settings(settings_file, Role.SOURCE, process)
-    return _of_route(read_settings, settings_file, process)
-
-
-def _of_route(
-    read: Callable[[Path, Role, Mapping[str, str]], _Settings], file: Path, process: Mapping[str, str]
-) -> _Settings:
-    with contextlib.suppress(SettingsError):
-        settings = read(file, Role.REPLICATOR, process)
-        if settings.route is Route.DIRECT:
-            return settings
-    return read(file, Role.DESTINATION | Role.REPLICATOR, process)
+    """The settings as this VM needs them."""
+    role = Role.SOURCE if side is Side.SOURCE else Role.DESTINATION | Role.REPLICATOR
+    return read_settings(settings_file, role, process)
 
 
 def _add_options(command: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ from appliance.doctor.clock import NTP, examine_clock
 from appliance.doctor.destination_rights import Destination
 from appliance.doctor.optional_rights import AclRights, FailbackRights, GroupRights
 from appliance.doctor.source_topics import SourceTopics
-from appliance.doctor.step import SETTINGS, Finding, Step, passed, skipped
+from appliance.doctor.step import SETTINGS, Finding, Step, passed
 from appliance.doctor.tunnel import TunnelChecks, examine_through
 from appliance.errors import BrokerNotAllowed, NameUnresolved, TargetRefused, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
@@ -92,16 +92,17 @@ class DestinationVm:
 
     async def port(self) -> Finding:
         """Check the tunnel's port at the source VM."""
-        return await self.tunnel.port() if self.tunnel else skipped("SOURCE_ROUTE=direct")
+        assert self.tunnel
+        return await self.tunnel.port()
 
     async def identity(self) -> Finding:
         """Check that both ends of the tunnel authenticate each other."""
-        return await self.tunnel.identity() if self.tunnel else skipped("SOURCE_ROUTE=direct")
+        assert self.tunnel
+        return await self.tunnel.identity()
 
     async def made_up_names(self) -> Finding:
         """Let the source VM dial made-up names below the pattern."""
-        if not self.tunnel:
-            return skipped("SOURCE_ROUTE=direct")
+        assert self.tunnel
         return await examine_through(self.settings.tunnel, self.tunnel.remote_dial)
 
 
@@ -139,6 +140,7 @@ def _through_the_tunnel(settings: Settings, tunnel_checks: TunnelChecks) -> Brok
 
 
 _KEY = "check DESTINATION_API_KEY and DESTINATION_API_SECRET"
+_TUNNEL = attrgetter("tunnel")
 _ACLS = attrgetter("settings.topics.follows_acls")
 _GROUPS = attrgetter("settings.groups.wanted")
 _SQL = attrgetter("settings.transform.wanted")
@@ -148,11 +150,17 @@ STEPS: tuple[Step[DestinationVm], ...] = (
     Step("clock", SETTINGS, DestinationVm.clock, NTP),
     Step("SSH server", SETTINGS, DestinationVm.login, "check TUNNEL_SSH", lambda vm: vm.by_ssh),
     Step("SSH forward", "SSH server", DestinationVm.forward, "see what the SSH server logs", lambda vm: vm.by_ssh),
-    Step("tunnel port", "SSH forward", DestinationVm.port, "check SOURCE_SIDE_TUNNEL_IP and TUNNEL_PORT"),
-    Step("mutual TLS", "tunnel port", DestinationVm.identity, "see what `appliance source` logs on the source VM"),
-    Step("source: DNS", "mutual TLS", lambda vm: vm.source.names(), f"see what {_GATEWAY} logs"),
-    Step("source: made-up names", "mutual TLS", DestinationVm.made_up_names, "check SOURCE_BROKER_PATTERN"),
-    Step("source: TCP", "source: DNS", lambda vm: vm.source.tcp(), f"see what {_GATEWAY} logs"),
+    Step("tunnel port", "SSH forward", DestinationVm.port, "check SOURCE_SIDE_TUNNEL_IP and TUNNEL_PORT", _TUNNEL),
+    Step(
+        "mutual TLS",
+        "tunnel port",
+        DestinationVm.identity,
+        "see what `appliance source` logs on the source VM",
+        _TUNNEL,
+    ),
+    Step("source: DNS", "mutual TLS", lambda vm: vm.source.names(), "check SOURCE_BROKER_SERVERS"),
+    Step("source: made-up names", "mutual TLS", DestinationVm.made_up_names, "check SOURCE_BROKER_PATTERN", _TUNNEL),
+    Step("source: TCP", "source: DNS", lambda vm: vm.source.tcp(), "check SOURCE_BROKER_SERVERS"),
     Step("source: TLS", "source: TCP", lambda vm: vm.source.tls(), "check SOURCE_CA_FILE"),
     Step("source: SASL", "source: TLS", lambda vm: vm.source.sasl(), "check SOURCE_API_KEY and SOURCE_API_SECRET"),
     Step("source: API versions", "source: SASL", lambda vm: vm.source.versions(), _ANSWER),

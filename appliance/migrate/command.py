@@ -26,8 +26,8 @@ _FILE_MAX = 2**24
 
 _NEXT = """\
 Next, for each folder: fill in its setenv.sh, and stop the program that copies now. Then copy the file into a clone of
-this repository that has the folder's name, on both VMs, and run the prepare scripts. With SOURCE_ROUTE='direct', on a
-host that reaches both clusters, run instead: bin/appliance replicate --env-file FOLDER/setenv.sh
+this repository that has the folder's name, on both VMs, and run the prepare scripts. With SOURCE_ROUTE='direct' one VM
+that reaches both clusters suffices: bin/prepare_dest_config.sh, or bin/appliance replicate --env-file FOLDER/setenv.sh
 """
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from typing import Any
 
 import aiohttp
@@ -13,7 +14,8 @@ _SECONDS = 5.0
 _BYTES_MAX = 64 * 1024 * 1024
 """A status of 10,000 partitions has some 8 MiB."""
 
-_ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+_ANY = {"0.0.0.0": os.environ.get("APPLIANCE_REPLICATOR") or "127.0.0.1", "::": "::1"}
+"""Addresses to ask at; a control center in a container of its own has the replicator's host in its environment."""
 
 
 def dialled(at: Target) -> Target:

@@ -53,9 +53,10 @@ def _source_faults(link: Settings, role: Role) -> list[str]:
 
 def _weak_secrets(settings: Settings) -> list[str]:
     """Weak secrets among those that an attacker can try to guess, each with a stronger one."""
+    tunnel = settings.tunnel
+    of_tunnel = {"SHARED_SECRET": tunnel.secret, "SHARED_SECRET_PREVIOUS": tunnel.previous_secret}
     judged = {
-        "SHARED_SECRET": settings.tunnel.secret,
-        "SHARED_SECRET_PREVIOUS": settings.tunnel.previous_secret,
+        **(of_tunnel if settings.route is Route.TUNNEL else {}),
         "SPARK_AUTHENTICATE_SECRET": settings.engine.spark_secret,
         "CONSOLE_TOKEN": settings.control_center.token,
         "CONSOLE_VIEWER_TOKEN": settings.control_center.viewer_token,
@@ -117,7 +118,7 @@ def _addresses_for_the_tunnel(settings: Settings) -> list[str]:
 
 def _endpoints(settings: Settings) -> list[str]:
     network, shim = settings.tunnel.endpoint_network, settings.dns.listen
-    if ipaddress.ip_address(shim.host.strip("[]")) not in network:
+    if settings.route is Route.DIRECT or ipaddress.ip_address(shim.host.strip("[]")) not in network:
         return []
     return [f"TUNNEL_ENDPOINT_NETWORK={network}: expected a network without the address of DNS_LISTEN={shim}"]
 

@@ -11,7 +11,7 @@ from appliance.settings.cross_checks import cross_check
 from appliance.settings.order_values import CLUSTERS_MAX, NETWORK_BITS, OrderCluster, OrderSettings
 from appliance.settings.parse import parse, read_cluster
 from appliance.settings.reading import Reading
-from appliance.settings.role import Member, Role, prefix_of
+from appliance.settings.role import TUNNEL_ENDS, Member, Role, prefix_of
 from appliance.settings.target import AllowedTargets, Target
 from appliance.settings.values import Route, Settings, TunnelSettings
 from appliance.settings.variable import declared_within
@@ -59,6 +59,8 @@ def parse_order(environment: Mapping[str, str], role: Role = Role.REPLICATOR) ->
         raise SettingsError(list(map(printable, reading.faults)))
     if home and home not in dict(entries):
         reading.faults.append(_unknown("GLOBAL_HOME", home, entries))
+    if route is Route.DIRECT and role & Role.REPLICATOR:
+        reading.role = role = role & ~TUNNEL_ENDS
     clusters = tuple(_cluster(reading, Member(name, name == cluster), address) for name, address in entries)
     settings = _settings(reading, clusters, cluster=cluster, home=home, route=route)
     faults = [*removed_faults(environment), *_faults_of_a_link(environment), *reading.faults, *_crossed(settings, role)]

@@ -11,12 +11,13 @@ from appliance.settings.cross_checks import cross_check
 from appliance.settings.logins import ClientCertificate, OAuthSettings
 from appliance.settings.one_topic import with_one_topic
 from appliance.settings.reading import Reading
-from appliance.settings.role import Place, Role, Side, prefix_of
+from appliance.settings.role import TUNNEL_ENDS, Place, Role, Side, prefix_of
 from appliance.settings.target import AllowedTargets, Target, TargetPattern, is_ip_literal, is_itself
 from appliance.settings.values import (
     CertificateFiles,
     ClusterSettings,
     KeyFiles,
+    Route,
     SaslMechanism,
     Settings,
     SshSettings,
@@ -27,11 +28,17 @@ from appliance.settings.values import (
 from appliance.settings.variable import declared_within
 from appliance.settings.variables import removed_faults
 
+_NO_TUNNEL = (
+    "SOURCE_ROUTE=direct: no source VM is needed, and no end of a tunnel: the destination VM alone runs such a link "
+    "(docs/start/direct.md)"
+)
 _BESIDE_FILES = "; certificates of your own no longer take its place, since it proves the first flight"
 
 
 def parse(environment: Mapping[str, str], role: Role) -> Settings:
     """The settings of ``role``; variables that it does not need may be absent, but are checked where they are given.
+
+    Without a tunnel, nothing is needed for its ends, and nobody is one.
 
     Raises:
         SettingsError: with all faults, each ``VARIABLE=value: what is expected``.
@@ -39,6 +46,9 @@ def parse(environment: Mapping[str, str], role: Role) -> Settings:
     environment, faults = with_one_topic(environment)
     if environment.get("GLOBAL_CLUSTERS", "").strip():
         faults.append("GLOBAL_CLUSTERS: expected nothing here: it makes this a total order, and this is for a link")
+    if Reading(environment, role).of_name("SOURCE_ROUTE") is Route.DIRECT:
+        faults += [_NO_TUNNEL] if role and role in TUNNEL_ENDS else []
+        role &= ~TUNNEL_ENDS
     reading = Reading(environment, role)
     settings = _settings(reading)
     wrong = {fault.partition("=")[0] for fault in reading.faults}  # and so not missing too

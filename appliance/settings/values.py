@@ -83,7 +83,7 @@ class Settings:
         "SOURCE_BROKER_PATTERN", listed(TargetPattern.parse), roles=PATTERN_ROLES
     ).purpose(PATTERN_PURPOSE)
     route: Route = variable("SOURCE_ROUTE", choice(Route), "tunnel").purpose(
-        "Route to the source brokers: tunnel, or direct if no tunnel is needed."
+        "Route to the source brokers: tunnel, or direct, with neither a source VM nor the tunnel's settings."
     )
     destination: ClusterSettings = of_side(Side.DESTINATION)
     topics: TopicSettings

@@ -7,17 +7,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from appliance.errors import ApplianceError
+from appliance.errors import ApplianceError, SettingsError
 from appliance.output import say, say_error
 from appliance.runtime.confinement import keep_memory_private
-from appliance.settings.values import Side
+from appliance.settings.values import Route, Settings, Side
 from deploy.docker import compose_command
 from deploy.prepare import report
 from deploy.prepare.checks import made_up_name_warnings
 from deploy.prepare.compose_env import write_env
 from deploy.prepare.preparation import prepare, read
 from deploy.prepare.vm import notes, resolver
-from deploy.prepare.writing import write
+from deploy.prepare.writing import remove, write
 from deploy.render.compose import DESTINATION_VM, SOURCE_VM
 from deploy.render.firewall import FORMATS, ready, rules
 
@@ -33,6 +33,7 @@ _OTHERS = (
     "on each other VM, with the same settings but GLOBAL_CLUSTER:",
     "bin/prepare_src_config.sh or bin/prepare_dest_config.sh, which do the same",
 )
+_NO_OTHER = ("on another VM:", "nothing, this one reaches both clusters itself (docs/start/direct.md)")
 _ROLES = {Side.SOURCE: SOURCE_VM, Side.DESTINATION: DESTINATION_VM}
 
 
@@ -60,6 +61,9 @@ def _parser(script: str) -> argparse.ArgumentParser:
         metavar="PATH",
         help="the settings (default: setenv.sh in the link's folder); the process environment takes precedence",
     )
+    parser.add_argument(
+        "--change-role", action="store_true", help="make the other VM of the link of a prepared folder, without asking"
+    )
     instead = parser.add_mutually_exclusive_group()
     instead.add_argument("--check", action="store_true", help="write nothing, and show the changes")
     instead.add_argument(
@@ -77,23 +81,42 @@ def _run(machine: Side, parsed: argparse.Namespace) -> int:
         say(*ready(parsed.firewall, settings, report.name(settings, machine)).splitlines())
         return 0
     prepared = prepare(Path(), parsed.env_file, _ROLES[machine], os.environ)
+    if not (parsed.check or parsed.change_role):
+        _agree(prepared.change_of_role)
     outcomes = [write(Path(), file, prepared.owner, dry=parsed.check) for file in prepared.files]
     outcomes.append(write_env(Path(), prepared.env, dry=parsed.check))
+    outcomes += filter(None, (remove(Path(), path, dry=parsed.check) for path in prepared.stale_files))
     say(*report.heading(prepared.settings, machine).split("\n"))
-    warnings = prepared.env.hidden_by(os.environ)
-    if machine is Side.SOURCE or prepared.settings.source.member:
+    warnings = [*prepared.env.hidden_by(os.environ), *prepared.warnings]
+    if parsed.check and prepared.change_of_role:
+        warnings.append(prepared.change_of_role)
+    if "tunnel" in prepared.services:
         warnings += made_up_name_warnings(prepared.settings.tunnel, resolver())
     say(*report.warnings(warnings).splitlines())
     say(*report.written(outcomes, dry=parsed.check).split("\n"))
     say(*report.firewall(rules(prepared.settings), report.name(prepared.settings, machine)).split("\n"))
     if parsed.check:
         return 1 if any(outcome.changed for outcome in outcomes) else 0
-    other = _other(machine) if not prepared.settings.source.member else _OTHERS
-    say(*report.what_next(compose_command(), prepared, other, notes()).split("\n"))
+    say(*report.what_next(compose_command(), prepared, _other(machine, prepared.settings), notes()).split("\n"))
     return 0
 
 
-def _other(machine: Side) -> tuple[str, str]:
+def _agree(change: str) -> None:
+    """Ask before a VM becomes another one; nothing is written until then."""
+    if not change:
+        return
+    if not sys.stdin.isatty():
+        raise SettingsError([f"{change}: there is no terminal to ask at: give --change-role if that is meant"])
+    say(f"{change}: go on? [y/N] ", end="", error=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise ApplianceError("nothing was changed")
+
+
+def _other(machine: Side, settings: Settings) -> tuple[str, str]:
+    if settings.source.member:
+        return _OTHERS
+    if settings.route is Route.DIRECT:
+        return _NO_OTHER
     side = Side.DESTINATION if machine is Side.SOURCE else Side.SOURCE
     return f"on the {side} VM, with the same settings:", _SCRIPTS[side]
 

@@ -8,15 +8,17 @@ import os
 import re
 import socket
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 
 from appliance.dns.invented import remedy, resolved_names
 from appliance.dns.stub import StubResolver
 from appliance.settings.role import Role
 from appliance.settings.target import Target, is_ip_literal
-from appliance.settings.values import Route, Settings, TunnelSettings
+from appliance.settings.values import DnsSettings, Route, Settings, TunnelSettings
+from appliance.settings.variable import declared_within
 from deploy.render.compose import COMPOSE_FILE
 from deploy.render.mounts import mounts
 from deploy.render.vm import PortMapping, Vm
@@ -31,11 +33,10 @@ _PORT = re.compile(r'^ +- "(\S+:\d+):\d+"$', re.MULTILINE)
 
 def container_faults(settings: Settings, role: Role, vm: Vm) -> list[str]:
     """Faults of the settings that appear only in containers on this VM."""
-    if settings.route is Route.DIRECT:
-        start = "order run" if settings.source.member else "replicate"
-        return [f"{settings.route_variable}=direct: expected tunnel here; without a tunnel start bin/appliance {start}"]
+    if settings.source.member and settings.route is Route.DIRECT:
+        return ["GLOBAL_ROUTE=direct: expected tunnel here; without a tunnel start bin/appliance order run"]
     faults = list(_resolvers(settings, role, vm))
-    if any(address in settings.tunnel.endpoint_network for address in _IN_CONTAINERS):
+    if role & Role.DESTINATION and any(address in settings.tunnel.endpoint_network for address in _IN_CONTAINERS):
         faults.append(
             f"TUNNEL_ENDPOINT_NETWORK={settings.tunnel.endpoint_network}: expected a network without 127.0.0.1 and "
             "127.0.0.11, which Docker and the DNS shim have in a container"
@@ -99,6 +100,19 @@ def _may(others: int, status: os.stat_result, vm: Vm) -> bool:
     """True if the containers' user has the permission whose bit for other users is ``others``."""
     shift = 6 if status.st_uid == vm.user else 3 if status.st_gid == vm.group else 0
     return bool(status.st_mode & others << shift)
+
+
+def unused_variables(environment: Mapping[str, str], settings: Settings) -> list[str]:
+    """A warning that names the variables of the tunnel beside SOURCE_ROUTE=direct; none where none is set."""
+    of_the_tunnel = (name for kind in (TunnelSettings, DnsSettings) for name in _names_within(kind))
+    unused = [name for name in of_the_tunnel if environment.get(name, "").strip()]
+    if settings.route is not Route.DIRECT or not unused:
+        return []
+    return [f"SOURCE_ROUTE=direct: there is no tunnel, so these are not used: {', '.join(unused)}"]
+
+
+def _names_within(kind: type[Any]) -> Iterator[str]:
+    return (name for variable in declared_within(kind) for name in variable.names)
 
 
 def made_up_name_warnings(settings: TunnelSettings, resolver: Target | None) -> list[str]:

@@ -9,31 +9,59 @@ from pathlib import Path
 
 from appliance.errors import SettingsError
 from appliance.settings.env_file import describes_order, load, read_either
+from appliance.settings.one_topic import with_one_topic
 from appliance.settings.role import Role
-from appliance.settings.values import Settings
-from deploy.prepare.checks import container_faults, port_conflicts
+from appliance.settings.values import Route, Settings
+from deploy.prepare.checks import container_faults, port_conflicts, unused_variables
 from deploy.prepare.compose_env import EnvFile, prepared_env
 from deploy.prepare.vm import container_user, resolver
-from deploy.render.compose import ORDER_VM, RenderedFile, rendered
+from deploy.render.compose import COMPOSE_FILE, DESTINATION_VM, DIRECT_VM, ORDER_VM, RenderedFile, rendered, unit_file
 from deploy.render.container import SALT, SERVICES
 from deploy.render.vm import PortMapping, Vm, bridge, port_mappings
+
+_SERVICE_NAMES = frozenset(service.name for services in SERVICES.values() for service in services)
 
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """The files of a VM with their future ``owner`` (user and group), its .env, and the ports that it publishes."""
+    """The files of a VM with their future ``owner`` (user and group), its .env, and the ports that it publishes.
+
+    ``before`` are the services of the docker-compose.yml that is there; none if there is none.
+    """
 
     settings: Settings
     files: tuple[RenderedFile, ...]
     env: EnvFile
     owner: tuple[int, int]
     port_mappings: tuple[PortMapping, ...]
+    warnings: tuple[str, ...] = ()
+    before: frozenset[str] = frozenset()
+
+    @property
+    def change_of_role(self) -> str:
+        """What would become of the VM, whose files are those of another one; empty if they are its own, or new."""
+        was, becomes = _vm_with(self.before), _vm_with(self.services)
+        if was in ("", becomes):
+            return ""
+        return f"this folder is prepared as the {was}, and would become the {becomes}"
+
+    @property
+    def stale_files(self) -> list[str]:
+        """Settings of services that only the docker-compose.yml before has, and the unit of a VM that copied."""
+        gone, unit = self.before - self.services, unit_file(self.settings.tunnel.link)
+        units = [] if any(file.path == unit for file in self.files) else [unit]
+        return units + sorted({each.path for vm in SERVICES.values() for each in vm if each.name in gone})
+
+    @property
+    def services(self) -> frozenset[str]:
+        """The services of its docker-compose.yml."""
+        return services_in(self.files[-1].text)
 
 
 def prepare(folder: Path, env_file: Path, role: Role, process: Mapping[str, str]) -> Preparation:
     """Check everything, and render the files without writing them."""
     settings, role = read(env_file, role, process)
-    environment = load(env_file, process)
+    environment, _ = with_one_topic(load(env_file, process))
     user, group = container_user()
     cores, salt = os.cpu_count() or 1, _salt(folder, role)
     vm = Vm(user, group, cores, folder.resolve(), resolver(), salt, is_roots=os.geteuid() == 0)
@@ -45,13 +73,33 @@ def prepare(folder: Path, env_file: Path, role: Role, process: Mapping[str, str]
         raise SettingsError([*faults, *error.faults]) from error
     if faults:
         raise SettingsError(faults)
-    return Preparation(settings, rendered(environment, settings, role, vm), env, (user, group), ports)
+    files, unused = rendered(environment, settings, role, vm), unused_variables(environment, settings)
+    return Preparation(settings, files, env, (user, group), ports, tuple(unused), _services_before(folder))
+
+
+def _services_before(folder: Path) -> frozenset[str]:
+    try:
+        return services_in((folder / COMPOSE_FILE).read_text("utf-8", "replace"))
+    except OSError:
+        return frozenset()
+
+
+def _vm_with(services: frozenset[str]) -> str:
+    """The VM that runs these services; empty without any."""
+    vms = {"order": "VM of an order", "replicator": "destination VM", "tunnel": "source VM"}
+    return next((vm for service, vm in vms.items() if service in services), "")
+
+
+def services_in(compose: str) -> frozenset[str]:
+    """The services of a docker-compose.yml that was rendered here."""
+    return _SERVICE_NAMES & set(re.findall(r"^  ([a-z-]+):$", compose, re.MULTILINE))
 
 
 def read(env_file: Path, role: Role, process: Mapping[str, str]) -> tuple[Settings, Role]:
-    """The settings of the VM, and its role: a VM of an order has but one, whichever is asked for."""
+    """The settings of the VM, and its role: an order has but one kind of VM, and a link without a tunnel but one VM."""
     role = ORDER_VM if describes_order(env_file, process) else role
-    return read_either(env_file, role, process), role
+    settings = read_either(env_file, role, process)
+    return settings, DIRECT_VM if role is DESTINATION_VM and settings.route is Route.DIRECT else role
 
 
 def _salt(folder: Path, role: Role) -> str:

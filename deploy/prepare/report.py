@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from appliance.program import quoted
-from appliance.settings.values import Settings, Side
+from appliance.settings.values import Route, Settings, Side
 from deploy.prepare.preparation import Preparation
 from deploy.prepare.writing import Outcome
 from deploy.render.firewall import FORMATS, Rule
@@ -23,7 +23,7 @@ def heading(settings: Settings, machine: Side) -> str:
     """The heading: the link and the VM."""
     if settings.source.member:
         return f"Order {settings.tunnel.link}, the VM beside {settings.source.place}"
-    return f"Link {settings.tunnel.link}, {machine} VM"
+    return f"Link {settings.tunnel.link}, {machine} VM{', without a tunnel' if settings.route is Route.DIRECT else ''}"
 
 
 def name(settings: Settings, machine: Side) -> str:
@@ -77,7 +77,8 @@ def what_next(compose: str, prepared: Preparation, other: tuple[str, str], notes
     ]
     tested = () if prepared.settings.source.member else (("tests of the whole path:", f"{compose} run --rm doctor"),)
     missing = [("missing for that:", note) for note in notes]
-    return _section("Next", [f"{compose} up -d", "", *_aligned([*missing, *pages, *tested, *units, other])])
+    up = "up -d --remove-orphans" if prepared.before - prepared.services else "up -d"
+    return _section("Next", [f"{compose} {up}", "", *_aligned([*missing, *pages, *tested, *units, other])])
 
 
 def _call(page: PortMapping, tls: bool) -> str:

@@ -31,7 +31,7 @@ _WRITTEN = re.compile(rf"export (?:{_CONFIDENTIAL})=")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a file: ``new``, ``replaced``, ``changed`` or ``unchanged``; ``lines`` show the changes."""
+    """The outcome of a file: ``new``, ``replaced``, ``changed``, ``unchanged`` or ``removed``; ``lines`` show it."""
 
     path: str
     mode: int
@@ -53,6 +53,18 @@ def write(folder: Path, file: RenderedFile, owner: tuple[int, int], *, dry: bool
     except OSError as error:
         raise SettingsError([f"{file.path}: cannot be read or written: {error.strerror}"]) from error
     return outcome
+
+
+def remove(folder: Path, path: str, *, dry: bool) -> Outcome | None:
+    """Remove the settings of a service that the VM does not run any more; None if they are not there."""
+    if not (folder / path).exists():
+        return None
+    try:
+        if not dry:
+            (folder / path).unlink()
+    except OSError as error:
+        raise SettingsError([f"{path}: cannot be removed: {error.strerror}"]) from error
+    return Outcome(path, 0o600, "removed")
 
 
 def _compared(path: Path, file: RenderedFile, owner: tuple[int, int]) -> Outcome:

@@ -37,17 +37,22 @@ from deploy.render.vm import (
 COMPOSE_FILE = "prepared/docker-compose.yml"
 SOURCE_VM = Role.SOURCE
 DESTINATION_VM = Role.DESTINATION | Role.REPLICATOR | Role.CONSOLE
+DIRECT_VM = Role.REPLICATOR | Role.CONSOLE
+"""The one VM of a link without a tunnel."""
+
 ORDER_VM = Role.SOURCE | Role.DESTINATION | Role.REPLICATOR
 
 _VMS = {
     SOURCE_VM: ("source", "bin/prepare_src_config.sh"),
     DESTINATION_VM: ("destination", "bin/prepare_dest_config.sh"),
+    DIRECT_VM: ("destination", "bin/prepare_dest_config.sh"),
     ORDER_VM: ("order", "bin/prepare_dest_config.sh"),
 }
 """The template of each VM, and the script that renders it."""
 
 _PASSWD_FILE = "prepared/passwd"
 _TAG_MAX = 128
+_HEALTHCHECKS_DIRECT = {"replicator": healthcheck(CONSOLE_PORT), "control-center": healthcheck(CONTROL_CENTER_PORT)}
 _HEALTHCHECKS: dict[str, str] = {
     "tunnel": healthcheck(STATUS_PORT),
     "gateway": healthcheck(STATUS_PORT),
@@ -88,11 +93,12 @@ def _passwd(vm: Vm) -> str:
 
 
 def _units(settings: Settings, role: Role, vm: Vm) -> Iterator[RenderedFile]:
-    """The systemd unit that starts the destination VM's two containers in order."""
-    if role & Role.DESTINATION:
+    """The systemd unit that starts the containers of a VM that copies, in their order."""
+    if role & Role.REPLICATOR:
         link = settings.tunnel.link
         user = "root" if vm.is_roots else vm.user
-        text = filled("boot.service.j2", link=link, folder=str(vm.folder).replace("%", "%%"), user=user)
+        folder, gateway = str(vm.folder).replace("%", "%%"), bool(role & Role.DESTINATION)
+        text = filled("boot.service.j2", link=link, folder=folder, user=user, gateway=gateway)
         yield RenderedFile(unit_file(link), text, 0o644)
 
 
@@ -105,18 +111,19 @@ def _compose(
     texts: Mapping[Service, str], environment: Mapping[str, str], settings: Settings, role: Role, vm: Vm
 ) -> str:
     (vm_name, script), connections = _VMS[role], settings.tunnel.connections_max
+    healthchecks = _HEALTHCHECKS_DIRECT if role is DIRECT_VM else _HEALTHCHECKS
     services = {
         service.name.replace("-", "_"): {
             "command": service.command,
             "volumes": _volumes(service, settings),
             "fingerprint": fingerprint(text, read_at_start(settings, service.role)),
-            "healthcheck": _HEALTHCHECKS.get(service.name),
+            "healthcheck": healthchecks.get(service.name),
             "ports": [f"{one.at}:{one.container_port}" for one in _published(service, environment, settings, role)],
         }
         for service, text in texts.items()
     }
-    if settings.control_center.files and role is DESTINATION_VM:
-        services["control_center"]["healthcheck"] = by_tls(_HEALTHCHECKS["control-center"])
+    if settings.control_center.files and role & Role.CONSOLE:
+        services["control_center"]["healthcheck"] = by_tls(healthchecks["control-center"])
     return filled(
         f"docker-compose.{vm_name}.yml.j2",
         script=script,
@@ -145,6 +152,8 @@ def _published(
 ) -> tuple[PortMapping, ...]:
     """The ports that a service publishes for all that share its network."""
     parts = {"tunnel": role & Role.SOURCE, "gateway": role & ~Role.SOURCE}
+    if role is DIRECT_VM:
+        parts = {"replicator": Role.REPLICATOR, "control-center": Role.CONSOLE}
     return port_mappings(environment, settings, parts.get(service.name, Role(0)))
 
 

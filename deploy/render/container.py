@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from appliance.settings.env_file import assignment
 from appliance.settings.role import TUNNEL_ENDS, Role
 from appliance.settings.secret import Secret
-from appliance.settings.values import Settings
+from appliance.settings.values import Route, Settings
 from appliance.settings.variables import table_of
 from deploy.render.mounts import mounts
 from deploy.render.vm import CONSOLE_PORT, CONTROL_CENTER_PORT, STATUS_PORT, Vm, port_mappings
@@ -47,13 +47,18 @@ SERVICES = {
         Service("control-center", "console", Role.REPLICATOR | Role.CONSOLE),
         Service("doctor", "doctor", Role.DESTINATION | Role.REPLICATOR),
     ),
+    Role.REPLICATOR | Role.CONSOLE: (
+        Service("replicator", "replicate", Role.REPLICATOR),
+        Service("control-center", "console", Role.REPLICATOR | Role.CONSOLE),
+        Service("doctor", "doctor", Role.REPLICATOR),
+    ),
     Role.SOURCE | Role.DESTINATION | Role.REPLICATOR: (
         Service("tunnel", "source", Role.SOURCE),
         Service("gateway", "destination", Role.DESTINATION),
         Service("order", "order", Role.REPLICATOR),
     ),
 }
-"""The containers of each VM, by the VM's role: a link's source and destination, and any of an order."""
+"""The containers of each VM, by its role: a link's source, its destination, also without a tunnel, any of an order."""
 
 LINKS_DIRECTORY = "/run/links"
 """The directory, shared by all links of the VM, in which their control centers find each other."""
@@ -99,11 +104,12 @@ def _in_a_container(role: Role, environment: Mapping[str, str], settings: Settin
     changed: dict[str, str] = {}
     if role & Role.CONSOLE:
         changed |= {"CONTROL_CENTER_LISTEN": f"0.0.0.0:{CONTROL_CENTER_PORT}", "CONTROL_CENTER_LINKS": LINKS_DIRECTORY}
-        *_, published = port_mappings(environment, settings, role)
+        (published,) = port_mappings(environment, settings, Role.CONSOLE)
         changed["CONTROL_CENTER_HISTORY"] = HISTORY_DIRECTORY if settings.control_center.history else ""
         changed["CONTROL_CENTER_URL"] = settings.control_center.url_at(published.at)
     if role & Role.REPLICATOR:
-        changed |= {"CONSOLE_LISTEN": f"0.0.0.0:{CONSOLE_PORT}", "DNS_LISTEN": _RESOLVER}
+        changed |= {"CONSOLE_LISTEN": f"0.0.0.0:{CONSOLE_PORT}"}
+        changed |= {"DNS_LISTEN": _RESOLVER} if settings.route is Route.TUNNEL else {}
     if role & TUNNEL_ENDS:
         changed |= {"TUNNEL_STATUS_LISTEN": f"0.0.0.0:{STATUS_PORT}"}
     if role & Role.SOURCE:

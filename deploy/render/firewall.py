@@ -1,5 +1,7 @@
 """The firewall rules of a link: the destination VM dials the source VM, and each VM dials its own brokers.
 
+Without a tunnel, the destination VM dials the brokers of both clusters, and there is no other VM.
+
 If an SSH server carries the tunnel, only that server is dialled from outside, and a server on the source VM needs no
 other open port. A firewall lets answers through by itself, so a rule is needed only where a connection begins.
 """
@@ -15,7 +17,7 @@ from dataclasses import dataclass, replace
 from appliance.settings.order import REPLICATOR, OrderSettings
 from appliance.settings.role import Role, prefix_of
 from appliance.settings.target import is_ip_literal
-from appliance.settings.values import ClusterSettings, Settings, Side, TunnelSettings
+from appliance.settings.values import ClusterSettings, Route, Settings, Side, TunnelSettings
 from deploy.render.template import filled
 from deploy.render.vm import bridge
 
@@ -81,12 +83,17 @@ def rules(settings: Settings) -> tuple[Rule, ...]:
     """All openings that the link needs on both VMs, or an order on all."""
     if isinstance(settings, OrderSettings):
         return tuple(_of_order(settings))
-    tunnel = settings.tunnel
-    return (
-        *_between_the_vms(tunnel),
-        *_to_brokers(settings.source, (port for pattern in tunnel.allowed.patterns for port in pattern.ports)),
-        *_to_brokers(settings.destination, ()),
-    )
+    by_pattern = [port for pattern in settings.tunnel.allowed.patterns for port in pattern.ports]
+    to_source, to_destination = _to_brokers(settings.source, by_pattern), _to_brokers(settings.destination, ())
+    if settings.route is Route.DIRECT:
+        return *map(_from_the_destination_vm, to_source), *to_destination
+    return *_between_the_vms(settings.tunnel), *to_source, *to_destination
+
+
+def _from_the_destination_vm(rule: Rule) -> Rule:
+    """Without a tunnel, the destination VM dials the source brokers itself; the rule's name is beside the others'."""
+    peer = replace(rule.peer, short="source")
+    return replace(rule, machine=Side.DESTINATION, peer=peer, across=True)
 
 
 def _of_order(settings: OrderSettings) -> Iterator[Rule]:
@@ -132,6 +139,7 @@ def ready(form: str, settings: Settings, machine: str) -> str:
         name=_name(settings.tunnel),
         bridge=bridge(settings.tunnel.link, Role.DESTINATION if machine == Side.DESTINATION else Role.SOURCE),
         words=_WORDS,
+        direct=settings.route is Route.DIRECT,
         machine=machine,
         machines=list(dict.fromkeys(rule.machine for rule in needed)),
         peers=list(dict.fromkeys(rule.peer for rule in needed)),

@@ -68,14 +68,14 @@ def port_mappings(environment: Mapping[str, str], settings: Settings, role: Role
         # In an order, TUNNEL_STATUS_LISTEN is the address of the gateway's pages.
         status = _page("TUNNEL_STATUS_LISTEN", {} if in_order else environment, tunnel.status, own)
         mappings += PortMapping("TUNNEL_PORT", tunnel.listen, tunnel.listen.port), status
-    if role & ~Role.SOURCE:
-        address = str(link_address(tunnel.link, role & ~Role.SOURCE))
-        pages = [
-            ("CONSOLE_LISTEN", settings.console.listen, CONSOLE_PORT),
-            ("TUNNEL_STATUS_LISTEN", tunnel.status, STATUS_PORT),
-            ("CONTROL_CENTER_LISTEN", settings.control_center.listen, CONTROL_CENTER_PORT),
-        ]
-        for variable, chosen, port in pages[:2] if in_order else pages:
+    address = str(link_address(tunnel.link, role & ~Role.SOURCE))
+    pages = (
+        (Role.REPLICATOR, "CONSOLE_LISTEN", settings.console.listen, CONSOLE_PORT),
+        (Role.DESTINATION, "TUNNEL_STATUS_LISTEN", tunnel.status, STATUS_PORT),
+        (Role.CONSOLE, "CONTROL_CENTER_LISTEN", settings.control_center.listen, CONTROL_CENTER_PORT),
+    )
+    for of, variable, chosen, port in pages:
+        if of & role:
             mappings.append(_page(variable, environment, chosen, Target(address, port)))
     return tuple(mappings)
 

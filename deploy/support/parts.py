@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from appliance.clock import utc_now
+from appliance.settings.values import Route
 from appliance.settings.variables import BY_NAME
 from deploy.docker import compose_command
 from deploy.support import versions
@@ -25,7 +26,8 @@ _LOGS = ("docker", "logs", "--timestamps", "--since", "1h")
 _PAGES = ("health", "status", "metrics")
 _LISTENS = {"CONSOLE_LISTEN": "replicator", "TUNNEL_STATUS_LISTEN": "tunnel"}
 _PORTS = {"gateway": {8080: "replicator", 8081: "destination"}, "tunnel": {8081: "source"}}
-"""The pages that a service's containers serve: their ports, and whose they are."""
+_PORTS_DIRECT = {"replicator": {8080: "replicator"}, "tunnel": {8081: "source"}}
+"""The pages that a service's containers serve: their ports, and whose they are; without a gateway each its own."""
 
 _STATUS = {"replicator": ["status"], "control-center": ["status"], "order": ["order", "status"]}
 _FETCH = """\
@@ -82,7 +84,10 @@ def process_parts(env_file: Path, side: str, values: Mapping[str, str]) -> Itera
     if side != "source":
         yield Part("status.json", [*own, *_STATUS.get(side, ["status"]), "--json", *settings], _STATUS_SECONDS)
     yield Part("doctor.json", [*own, "doctor", side, "--json", *settings], _DOCTOR_SECONDS)
+    is_direct = values.get("SOURCE_ROUTE", "").strip().lower() == Route.DIRECT
     for name, whose in _LISTENS.items():
+        if is_direct and whose == "tunnel":
+            continue
         address = (values.get(name) or BY_NAME[name].default or "").replace("0.0.0.0", "127.0.0.1")
         yield from _pages(whose, [sys.executable], address)
     environment = ["-I", str(_CHECKOUT / "bin" / "environment.py"), str(_CHECKOUT / "requirements.lock")]
@@ -119,7 +124,8 @@ async def compose_parts(containers: Sequence[str]) -> list[Part]:
         if service in _STATUS:
             status = [*inside, "appliance", *_STATUS[service], "--json"]
             parts.append(Part(f"status-by-{service}.json", status, _STATUS_SECONDS))
-        for port, whose in _PORTS.get(service, {}).items():
+        ports = _PORTS_DIRECT if "gateway" not in services else _PORTS
+        for port, whose in ports.get(service, {}).items():
             parts += _pages(whose, [*inside, "python"], f"127.0.0.1:{port}")
     return [*parts, *_of_checkout()]
 

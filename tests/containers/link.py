@@ -5,8 +5,8 @@ import json
 import secrets
 import shutil
 import subprocess
-import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from tests.containers.sites import Side
 from tests.containers.vpcs import Vpcs
 from tests.support.docker_engine import Engine
 from tests.support.image_inputs import LOCKS
+from tests.support.settings import write_settings
 
 CHECKOUT = Path(__file__).parents[2]
 CLONED = (
@@ -119,9 +120,7 @@ class Link:
 
     def page(self, path: str = "") -> str:
         """A page of the control center, as a browser on the destination VM gets it."""
-        asked = f"r.Request('{self.control_center_page}{path}', headers={{'Accept': 'text/html'}})"
-        code = f"import urllib.request as r; print(r.urlopen({asked}, timeout=30).read().decode())"
-        return self.vpcs.machines[self.destination.name].vm.say(sys.executable, "-c", code)
+        return self.vpcs.page(self.destination, f"{self.control_center_page}{path}")
 
     async def wait_until_shown(self, **values: object) -> dict[str, Any]:
         """Wait until the control center's overview has these values of the link; return all."""
@@ -167,15 +166,8 @@ class Link:
 
     def clone(self) -> None:
         """Create both folders, each with its setenv.sh."""
-        text = "".join(f"export {name}='{value}'\n" for name, value in self.variables().items())
         for folder in (self.folder(self.source), self.folder(self.destination)):
-            for name in CLONED:
-                if (CHECKOUT / name).is_dir():
-                    shutil.copytree(CHECKOUT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-                else:
-                    shutil.copy2(CHECKOUT / name, folder / name)
-            (folder / "setenv.sh").touch(0o600)
-            (folder / "setenv.sh").write_text(text)
+            clone_into(folder, self.variables())
 
     def prepare(self) -> None:
         """Run both scripts, each on its VM."""
@@ -185,10 +177,7 @@ class Link:
     def prepare_on(self, side: Side) -> str:
         """Run the script of that side's VM; return the output."""
         script = "prepare_src_config.sh" if side is self.source else "prepare_dest_config.sh"
-        command = str(self.folder(side) / "bin" / script)
-        # The scripts' own Python environment is made outside, where there is a network.
-        subprocess.run([command, "--help"], capture_output=True, env=self.vpcs.environment, check=True)
-        return self.vpcs.machines[side.name].vm.say(command, environment=self.vpcs.environment)
+        return prepare_in(self.folder(side), script, self.vpcs, side)
 
     def up(self, side: Side) -> str:
         """Start the containers of that side; return the output."""
@@ -214,6 +203,24 @@ class Link:
 
     def _logs(self) -> str:
         return "\n".join(f"{service.name}: {service.log()[-1500:]}" for service in self.services)
+
+
+def clone_into(folder: Path, variables: Mapping[str, str]) -> None:
+    """Create a link's folder with its setenv.sh."""
+    for name in CLONED:
+        if (CHECKOUT / name).is_dir():
+            shutil.copytree(CHECKOUT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(CHECKOUT / name, folder / name)
+    write_settings(folder / "setenv.sh", variables)
+
+
+def prepare_in(folder: Path, script: str, vpcs: Vpcs, side: Side) -> str:
+    """Run a prepare script on the VM of a side; return the output."""
+    command = str(folder / "bin" / script)
+    # The scripts' own Python environment is made outside, where there is a network.
+    subprocess.run([command, "--help"], capture_output=True, env=vpcs.environment, check=True)
+    return vpcs.machines[side.name].vm.say(command, environment=vpcs.environment)
 
 
 def _size(partitions: list[list[object]]) -> int:

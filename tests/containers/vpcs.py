@@ -1,6 +1,7 @@
 """The processes on both sides for all tests: each VPC's cluster and DNS server, and each VM's engine."""
 
 import contextlib
+import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,12 @@ class Vpcs(Clusters):
     def vpc(self, side: Side) -> Namespace:
         """The VPC of a cluster."""
         return self.machines[GRAPE.name if side.name in NEIGHBOURS else side.name].vpc
+
+    def page(self, side: Side, url: str) -> str:
+        """A page as a browser on the VM of a side gets it."""
+        asked = f"r.Request('{url}', headers={{'Accept': 'text/html'}})"
+        code = f"import urllib.request as r; print(r.urlopen({asked}, timeout=30).read().decode())"
+        return self.machines[side.name].vm.say(sys.executable, "-c", code)
 
     def command(self, side: Side, *words: str) -> list[str]:
         """The command line that runs ``words`` in the VPC of a cluster."""

@@ -8,7 +8,7 @@ import pytest
 from testbed.kubernetes.node import Node
 from tests.containers.programs.vpc import TOPICS
 from tests.containers.sites import NEIGHBOURS, PLAIN_DESTINATION, PLAIN_SOURCE, Side
-from tests.containers.test_one_topic import COPY, RECORDS
+from tests.containers.test_direct import COPY, RECORDS
 from tests.kubernetes.brokers import Brokers
 from tests.kubernetes.release import CHECKOUT
 from tests.support.image import IMAGE

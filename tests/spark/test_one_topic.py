@@ -45,7 +45,7 @@ async def until_copied(pair: Pair, topic: str, count: int) -> None:
         assert copies == read_rows(pair.orange, topic, partition)
 
 
-@pytest.mark.release  # held by tests/containers/test_one_topic.py, and a kill by tests/spark/test_replicator.py
+@pytest.mark.release  # held by tests/containers/test_direct.py, and a kill by tests/spark/test_replicator.py
 async def test_four_variables_copy_one_topic_exactly_once_and_go_on_after_a_kill(pair: Pair, tmp_path: Path) -> None:
     topic, other = pair.topic("source", PARTITIONS), pair.topic("source-other")
     produce(pair.producer(), other, 10)

@@ -1,6 +1,7 @@
 """A link's folder on a VM: a copy of the checkout, as Git would clone it, in which the prepare scripts run."""
 
 import os
+import pty
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -49,13 +50,31 @@ class Link:
         assert not [secret for secret in SECRETS if secret in out + err]
         return process.returncode, out, err
 
-    def start(self, script: str, *arguments: str, **more: str) -> subprocess.Popen[str]:
+    def at_a_terminal(self, script: str, answer: str) -> int:
+        """Run the script at a terminal, at which a user types the answer to its question; return its exit code."""
+        ours, its = pty.openpty()
+        process = self.start(script, stdin=its)
+        os.close(its)
+        assert process.stderr
+        assert process.stdout
+        while process.stderr.read(1) != "?":
+            assert process.poll() is None, "it has not asked"
+        os.write(ours, f"{answer}\n".encode())
+        process.stdout.read()
+        process.stderr.read()
+        os.close(ours)
+        return process.wait(timeout=60)
+
+    def start(
+        self, script: str, *arguments: str, stdin: int = subprocess.DEVNULL, **more: str
+    ) -> subprocess.Popen[str]:
         """The script's process, with ``more`` in its environment."""
         environment = {name: value for name, value in os.environ.items() if name not in NAMES} | more
         return subprocess.Popen(
             [str(self.folder / "bin" / script), *arguments],
             env=environment | {"XDG_CACHE_HOME": str(self.cache)},
             cwd="/",
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

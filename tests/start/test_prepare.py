@@ -13,7 +13,7 @@ from deploy.prepare.vm import container_user
 from deploy.render.firewall import FORMATS
 from tests.start.folder import ADDRESS, DESTINATION, SOURCE, Link
 from tests.support.order import ADDRESSES, ORDER
-from tests.support.settings import SECRET
+from tests.support.settings import DIRECT, SECRET
 
 
 @pytest.fixture
@@ -236,6 +236,63 @@ def test_an_order_without_a_tunnel_has_nothing_to_prepare(order: Link) -> None:
     code, _, err = order.run(DESTINATION)
     assert code == 2
     assert "GLOBAL_ROUTE=direct: expected tunnel here; without a tunnel start bin/appliance order run" in err
+
+
+@pytest.fixture
+def direct(tmp_path: Path, cache: Path) -> Link:
+    return Link(tmp_path / "kafka-cloud-replicator-direct", cache, {}, DIRECT)
+
+
+def test_without_a_tunnel_the_destination_vm_alone_is_prepared_and_no_variable_of_a_tunnel_is_asked_for(
+    direct: Link,
+) -> None:
+    before = direct.files()
+    code, out, err = direct.run(SOURCE)
+    assert (code, out, direct.files()) == (2, "", before)
+    assert err.startswith(f"bin/{SOURCE}: SOURCE_ROUTE=direct: no source VM is needed")
+    code, out, err = direct.run(DESTINATION)
+    assert (code, err) == (0, "")
+    assert [row[1:6] for row in rows(out)[:2]] == [
+        ["destination VM", "outbound", "destination VM", f"{side} brokers", "TCP"] for side in ("source", "destination")
+    ]
+    services = yaml.safe_load(direct.files()["prepared/docker-compose.yml"])["services"]
+    assert set(services) == {"replicator", "control-center", "doctor"}
+    assert "Files: nothing has changed" in direct.run(DESTINATION)[1]
+
+
+def test_a_tunnels_variable_beside_a_direct_route_is_named_in_one_line_and_its_containers_are_removed(
+    link: Link,
+) -> None:
+    assert link.run(DESTINATION)[0] == 0
+    link.set(SOURCE_ROUTE="direct")
+    code, out, err = link.run(DESTINATION)
+    assert (code, err) == (0, "")
+    (line,) = (line for line in out.splitlines() if "not used" in line)
+    assert line.endswith("SHARED_SECRET, TUNNEL_PORT, TUNNEL_LISTEN")
+    assert re.search(r"^Next\n  docker[- ]compose up -d --remove-orphans$", out, re.MULTILINE)
+    assert not [path for path, text in link.files().items() if SECRET in text and path != "setenv.sh"]
+
+
+@pytest.mark.parametrize(("first", "second"), [(SOURCE, DESTINATION), (DESTINATION, SOURCE)])
+def test_case_1440_the_other_vms_script_in_a_prepared_folder_asks_before_it_writes(
+    link: Link, first: str, second: str
+) -> None:
+    # The wrong script made the source VM a destination VM, and its tunnel ended with the next `docker-compose up -d`.
+    assert link.run(first)[0] == 0
+    before = link.files()
+    code, out, err = link.run(second)
+    assert (code, out, link.files()) == (2, "", before)
+    assert "this folder is prepared as the " in err
+    assert err.endswith("give --change-role if that is meant\n")
+    assert link.run(second, "--check")[0] == 1
+    assert link.at_a_terminal(second, "n") == 1
+    assert link.files() == before
+    assert link.at_a_terminal(second, "y") == 0
+    assert not {"prepared/tunnel.sh", "prepared/gateway.sh"} <= set(link.files())
+    code, out, err = link.run(first, "--change-role")
+    assert (code, err) == (0, "")
+    assert "up -d --remove-orphans" in out
+    assert set(link.files()) == set(before)
 
 
 def test_case_1201_all_faults_of_a_file_are_told_at_once_whichever_it_describes(link: Link, order: Link) -> None:

@@ -50,7 +50,7 @@ async def shown(
     """Serve one snapshot, among the control centers of ``links``; yield the address."""
 
     async def no_tunnel() -> TunnelView:
-        return TunnelView(direct=True)
+        return TunnelView()
 
     own, clock = settings(**changed), (lambda: 1000.0)
     watch, commands = watch_of(*filter(None, [taken]), clock=clock), Commands(env_file)

@@ -29,6 +29,16 @@ REQUIRED = {
     "SHARED_SECRET": SECRET,
 }
 
+DIRECT = {
+    "SOURCE_ROUTE": "direct",
+    **{
+        name: value
+        for name, value in REQUIRED.items()
+        if name not in ("SOURCE_SIDE_TUNNEL_IP", "DESTINATION_SIDE_TUNNEL_IP", "SHARED_SECRET")
+    },
+}
+"""The same without a tunnel, which needs none of its variables."""
+
 
 def parsed(role: Role = EVERY_ROLE, **changes: str) -> Settings:
     """The settings with these variables changed."""

@@ -11,7 +11,7 @@ from appliance.link.model.link_check import link_fault
 from appliance.link.model.link_sql import SqlChange, newest_change
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import discover, too_small
-from appliance.settings.values import ClusterSettings, Settings
+from appliance.settings.values import ClusterSettings, Route, Settings
 from appliance.status.model.compose_partition import PartitionComposer, lasting
 from appliance.status.model.facts import DestinationFacts, Observation, SourceFacts
 from appliance.status.model.snapshot import ClusterStatus, LaneStatus, Snapshot
@@ -45,7 +45,7 @@ class Composer:
             topics=tuple(self._topics()),
             stopped=lasting(self._link_fault(), before.stopped if before else None, self.now),
             max_bytes_per_second=self.settings.engine.max_bytes_per_second,
-            previous_secret=bool(self.settings.tunnel.previous_secret),
+            previous_secret=bool(self.settings.tunnel.previous_secret) and self.settings.route is Route.TUNNEL,
             heartbeat=self.destination.now.heartbeat if self.destination.now else None,
             states=tuple(states[topic] for topic in sorted(states)),
             excluded=tuple(self._excluded()),

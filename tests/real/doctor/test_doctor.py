@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from ipaddress import IPv4Address
@@ -57,6 +58,7 @@ NAMES = {
     f"b0.{OTHER_DOMAIN}": IPv4Address("127.0.4.1"),
     f"scripted.{DOMAIN}": IPv4Address("127.0.4.8"),
 }
+OF_THE_TUNNEL = ("SHARED_SECRET", "SOURCE_SIDE_TUNNEL_IP", "DESTINATION_SIDE_TUNNEL_IP")
 NO_KEY = {"SOURCE_API_KEY": "", "SOURCE_API_SECRET": ""}
 
 
@@ -391,15 +393,20 @@ async def test_names_that_the_source_vm_does_not_resolve_or_may_not_dial_are_tol
 
 async def test_without_a_tunnel_the_source_is_reached_directly(path: Link) -> None:
     direct = {"SOURCE_ROUTE": "direct", "SOURCE_BROKER_SERVERS": f"127.0.4.1:{path.orange.ports.home}"}
-    report = await examined(path, **direct, SHARED_SECRET="", SOURCE_SIDE_TUNNEL_IP="")
+    report = await examined(path, **direct, **dict.fromkeys(OF_THE_TUNNEL, ""))
     assert report.well
-    assert with_verdict(report, Verdict.SKIPPED) == [
-        "tunnel port",
-        "mutual TLS",
-        "source: made-up names",
-        "source: failback",
-    ]
+    assert with_verdict(report, Verdict.SKIPPED) == ["source: failback"]
     assert finding(report, "source: read access").detail == "2 topics: orders, orders-eu"
+
+
+async def test_without_a_tunnel_nobody_speaks_of_it_whatever_fails(path: Link) -> None:
+    nowhere = f"127.0.4.1:{path.orange.ports.home},127.0.4.77:9"
+    of_none = dict.fromkeys(OF_THE_TUNNEL, "")
+    for wrong in ({"SOURCE_BROKER_SERVERS": nowhere}, {"SOURCE_API_SECRET": "wrong"}, {"SOURCE_API_KEY": ""}):
+        own = {"SOURCE_ROUTE": "direct", "SOURCE_BROKER_SERVERS": f"127.0.4.1:{path.orange.ports.home}"} | wrong
+        report = await examined(path, **own, **of_none)
+        assert not report.well
+        assert not re.search("tunnel|TUNNEL|gateway|source VM|`appliance", report.as_json().replace("SOURCE_ROUTE", ""))
 
 
 async def test_a_replicator_with_the_rights_it_needs_is_not_disturbed(path: Link) -> None:

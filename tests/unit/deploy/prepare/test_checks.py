@@ -6,11 +6,11 @@ import pytest
 
 from appliance.settings.parse import parse
 from appliance.settings.role import Role
-from deploy.prepare.checks import container_faults
-from deploy.render.compose import DESTINATION_VM, SOURCE_VM
+from deploy.prepare.checks import container_faults, unused_variables
+from deploy.render.compose import DESTINATION_VM, DIRECT_VM, SOURCE_VM
 from deploy.render.vm import Vm
 from tests.support.rendering import VM
-from tests.support.settings import REQUIRED, SECRET
+from tests.support.settings import DIRECT, REQUIRED, SECRET
 
 OURS = replace(VM, user=os.geteuid(), group=os.getegid())
 
@@ -44,9 +44,13 @@ def test_good_settings_have_no_fault(role: Role) -> None:
     assert faults(role) == []
 
 
-def test_without_a_tunnel_there_is_nothing_to_prepare() -> None:
-    [fault] = faults(DESTINATION_VM, SOURCE_ROUTE="direct")
-    assert fault.startswith("SOURCE_ROUTE=direct: expected tunnel here")
+def test_without_a_tunnel_nothing_of_it_is_checked_and_what_is_set_of_it_is_named_in_one_line() -> None:
+    nowhere, direct = replace(OURS, resolver=None), {"SOURCE_ROUTE": "direct", "TUNNEL_ENDPOINT_NETWORK": "127.0.0.0/8"}
+    assert container_faults(parse(DIRECT | direct, DIRECT_VM), DIRECT_VM, nowhere) == []
+    [line] = unused_variables(DIRECT | direct | {"TUNNEL_PORT": "15061"}, parse(DIRECT | direct, DIRECT_VM))
+    assert line.endswith("there is no tunnel, so these are not used: TUNNEL_PORT, TUNNEL_ENDPOINT_NETWORK")
+    assert unused_variables(DIRECT, parse(DIRECT, DIRECT_VM)) == []
+    assert unused_variables(REQUIRED, parse(REQUIRED, DESTINATION_VM)) == []
 
 
 def test_a_resolver_on_the_vms_own_loopback_is_none_of_a_container() -> None:
