@@ -12,6 +12,7 @@ from rich.console import Console
 
 from appliance import command_line
 from appliance.runtime.log import JsonFormatter
+from appliance.settings.variables import BY_NAME
 from demo.report import DemoReport
 from testbed.comparison import Differences
 from tests.unit.runtime.test_log import record
@@ -38,6 +39,14 @@ def test_each_command_that_a_page_shows_is_one_that_the_program_takes(page: Path
         words = [STANDS_FOR.get(word, word) for word in shlex.split(command, comments=True)]
         parser = command_line.parser(words[0], command_line.command(words[0]))
         parser.parse_args(words)
+
+
+def test_each_setting_that_a_page_shows_is_one_that_is_accepted() -> None:
+    lines = [each for page in PAGES for each in re.findall(r"^export (\w+)='(.*)'$", page.read_text(), re.MULTILINE)]
+    of_a_link = [(name, text) for name, text in lines if not name.startswith(("ORANGE_", "GRAPE_", "LEMON_"))]
+    assert len(of_a_link) > 5
+    for name, text in of_a_link:
+        BY_NAME[name].parse(text)
 
 
 def test_case_1480_the_table_of_the_readme_is_the_one_that_the_demo_prints() -> None:
