@@ -64,6 +64,16 @@ class SettingsError(ApplianceError):
         super().__init__("\n".join(self.faults))
 
 
+class UnknownTopic(SettingsError):
+    """A command is about a topic that is not there."""
+
+
+class NothingToDo(ApplianceError):
+    """Everything is already as a command would make it."""
+
+    exit_code = 0
+
+
 class ToolMissing(ApplianceError):
     """A program that the machine has to have is absent; the text says how to install it."""
 

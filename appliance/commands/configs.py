@@ -5,10 +5,10 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 
-from appliance.commands.run.operation import Choice
 from appliance.driver.config_follower import ConfigDiff, ConfigFollower
 from appliance.kafka.client.configs import set_on, try_describe
 from appliance.link.handle import Copies, Link
+from appliance.link.model.topic_choice import add_topic_options, among
 from appliance.output import say, say_json
 from appliance.runtime.command import Command, with_settings
 from appliance.settings.role import Role
@@ -20,15 +20,13 @@ Held = Mapping[str, Mapping[str, str]]
 
 def topic_options(command: argparse.ArgumentParser) -> None:
     """The options of a command about copies."""
-    command.add_argument("--topic", default="", metavar="REGEX", help="source topics (default: all that are copied)")
+    add_topic_options(command)
     command.add_argument("--json", action="store_true", help="print JSON")
 
 
 def chosen_topics(parsed: argparse.Namespace, copies: Copies) -> set[str]:
     """The source topics that a command is about; a SettingsError where its expression is invalid or matches none."""
-    topics = copies.topics | copies.active.inactive.keys()
-    chosen = Choice(parsed.topic).subjects(topics)
-    return topics if chosen is None else set(chosen)
+    return set(among(parsed.topic, copies.topics | copies.active.inactive.keys()))
 
 
 async def _configs(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:

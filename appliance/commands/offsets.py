@@ -17,6 +17,7 @@ from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.handle import Link
+from appliance.link.model.topic_choice import add_topic_options, among, takes
 from appliance.link.model.translation import TranslationState
 from appliance.output import say, say_rows
 from appliance.runtime.command import Command, with_settings
@@ -73,13 +74,13 @@ async def _asked(link: Link, maps: OffsetMaps, parsed: argparse.Namespace) -> Se
     copies = maps.copies()
     ours: Collection[Partition] = copies.keys() if parsed.reverse else copies.values()
     if parsed.group is None:
-        if None in (parsed.topic, parsed.partition, parsed.offset):
+        if not parsed.topic or None in (parsed.partition, parsed.offset):
             raise SettingsError(["give --group, or --topic, --partition and --offset"])
-        partition = Partition(parsed.topic, parsed.partition)
-        if partition not in ours:
+        topics = {partition.topic for partition in ours if partition.number == parsed.partition}
+        if not any(takes(parsed.topic, topic) for topic in topics):
             raise_first(maps.failures.values())
-            raise SettingsError([f"--topic {parsed.topic} --partition {parsed.partition}: no such partition is copied"])
-        return [_Asked(partition, parsed.offset)]
+        chosen = among(parsed.topic, topics, f"it has no partition {parsed.partition} that is copied")
+        return [_Asked(Partition(topic, parsed.partition), parsed.offset) for topic in chosen]
     if parsed.reverse:
         return await _committed(link.destination, parsed.group, ours)
     questions = await _committed(link.source, parsed.group, ours)
@@ -109,7 +110,7 @@ def _translated(maps: OffsetMaps, asked: _Asked, reverse: bool) -> TranslatedOff
 def _offsets_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("action", choices=["translate", "build"], help="translate offsets, or build what is missing")
     command.add_argument("--group", metavar="G", help="all that this group has committed of what is copied")
-    command.add_argument("--topic", metavar="T", help="the source topic; with --reverse the copy")
+    add_topic_options(command, "the source topic; with --reverse the copy")
     command.add_argument("--partition", type=int, metavar="P", help="its partition")
     command.add_argument("--offset", type=int, metavar="N", help="the offset there")
     command.add_argument("--reverse", action="store_true", help="from the copy to the source")
@@ -122,7 +123,7 @@ async def _offsets(settings: Settings, parsed: argparse.Namespace, _: asyncio.Ev
         return await _translate(settings, parsed)
 
     def chosen(partition: Partition) -> bool:
-        return parsed.topic in (None, partition[0]) and parsed.partition in (None, partition[1])
+        return takes(parsed.topic, partition[0]) and parsed.partition in (None, partition[1])
 
     return 1 if await build(settings, chosen, say, only_plan=parsed.dry_run) else 0
 

@@ -17,7 +17,7 @@ from appliance.driver.link_check import LinkCheck
 from appliance.driver.missing_maps import Missing, has_no_tail, missing_maps, offsets_of
 from appliance.engine.model.map_growth import SEGMENT_BYTES
 from appliance.engine.write.lane import Lane
-from appliance.errors import ApplianceError, LinkRefused, PartitionStopped, SettingsError
+from appliance.errors import ApplianceError, LinkRefused, PartitionStopped, UnknownTopic
 from appliance.kafka.client.offsets import Bound
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.copy_states import effective
@@ -47,7 +47,7 @@ async def build(settings: Settings, chosen: Callable[[Partition], bool], tell: T
         lanes = [checkpoint.positions for checkpoint in running.lanes.checkpoints]
         copied = {partition for positions in lanes for partition in positions}
         if copied and not any(map(chosen, copied)):
-            raise SettingsError(["--topic, --partition: no such partition is copied"])
+            raise UnknownTopic(["--topic, --partition: no such partition is copied"])
         if not only_plan:
             await building.end_unknown_tails(lanes, chosen)
         missing = [each for each in await missing_maps(running.link) if chosen(each.partition)]

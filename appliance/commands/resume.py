@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import re
 from functools import partial
 
 from appliance.commands.model.position_change import PLACES
@@ -10,9 +9,10 @@ from appliance.commands.pause import set_paused
 from appliance.commands.positions_adoption import adopt_positions
 from appliance.commands.resumption import RETRY, Choice, resume
 from appliance.commands.run import operation
-from appliance.commands.run.runner import carry_out, some_text
+from appliance.commands.run.runner import carry_out
 from appliance.errors import LinkRefused, SettingsError
 from appliance.link.model.copy_states import CopyEvent
+from appliance.link.model.topic_choice import add_topic_options
 from appliance.output import say
 from appliance.runtime.command import Command, with_settings
 from appliance.settings.role import Role
@@ -20,11 +20,8 @@ from appliance.settings.values import Settings
 
 
 def _resume_options(command: argparse.ArgumentParser) -> None:
-    subject = command.add_mutually_exclusive_group()
-    topics = "the source topic, or a regex of paused ones (default: the link)"
-    subject.add_argument("--topic", type=some_text, metavar="T", help=topics)
-    subject.add_argument("--topic-name", type=some_text, metavar="T", help="this source topic alone, paused or not")
-    subject.add_argument("--adopt-positions", action="store_true", help="accept the positions topic as it is now")
+    add_topic_options(command, "only these source topics, paused or not; repeatable (default: the link)")
+    command.add_argument("--adopt-positions", action="store_true", help="accept the positions topic as it is now")
     command.add_argument(
         "--partition", type=int, metavar="N", help="this partition, stopped or not (default: all stopped ones)"
     )
@@ -42,7 +39,9 @@ def _resume_options(command: argparse.ArgumentParser) -> None:
 
 
 async def _resume(settings: Settings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
-    """Print each change; 1 when nothing was paused or stopped."""
+    """Print each change."""
+    if parsed.adopt_positions and parsed.topic:
+        raise SettingsError(["--adopt-positions is about the whole link: give no topic"])
     if parsed.adopt_positions:
         count = await adopt_positions(settings, say, only_plan=parsed.dry_run)
         nothing = "the link is as it was made"
@@ -51,13 +50,11 @@ async def _resume(settings: Settings, parsed: argparse.Namespace, _: asyncio.Eve
         nothing = f"nothing of {parsed.topic or 'the link'} is paused, and no partition of it is stopped"
     if not count:
         say(nothing)
-    return 0 if count else 1
+    return 0
 
 
 async def _resume_topics(settings: Settings, parsed: argparse.Namespace) -> int:
     """Make paused topics active, and retry stopped partitions, unless the operator names a place for these."""
-    paused = re.escape(parsed.topic_name) if parsed.topic_name else parsed.topic or ""
-    parsed.topic = parsed.topic_name or parsed.topic
     elsewhere = parsed.partition is not None or parsed.start != RETRY or parsed.take_over
     if elsewhere and not parsed.topic:
         raise SettingsError(["--partition, --from and --take-over need --topic"])
@@ -65,10 +62,10 @@ async def _resume_topics(settings: Settings, parsed: argparse.Namespace) -> int:
         raise SettingsError(
             ["--removed needs --topic, and says nothing of partitions: see what they wait for afterwards"]
         )
-    count = 0 if elsewhere else await _resume_paused(settings, parsed, paused)
+    count = 0 if elsewhere else await _resume_paused(settings, parsed)
     if parsed.removed:
         return count
-    choice = Choice(parsed.topic or "", parsed.partition, parsed.start, parsed.take_over)
+    choice = Choice(parsed.topic, parsed.partition, parsed.start, parsed.take_over)
     try:
         return count + await resume(settings, choice, say, only_plan=parsed.dry_run)
     except (SettingsError, LinkRefused) as error:
@@ -77,9 +74,9 @@ async def _resume_topics(settings: Settings, parsed: argparse.Namespace) -> int:
         return count  # a regex is not a topic's name, and a link that never ran has no partitions
 
 
-async def _resume_paused(settings: Settings, parsed: argparse.Namespace, topics: str) -> int:
-    """Number of paused topics among those of the regex, or 1 for the link."""
-    chosen = operation.Choice(topics, parsed.why, parsed.dry_run, yes=True)
+async def _resume_paused(settings: Settings, parsed: argparse.Namespace) -> int:
+    """Number of paused topics among the chosen ones, or 1 for the link."""
+    chosen = operation.Choice(parsed.topic, parsed.why, parsed.dry_run, yes=True)
     async with operation.operation(settings, chosen, say) as running:
         event = CopyEvent.RESTORE if parsed.removed else CopyEvent.RESUME
         report = await carry_out(running, partial(set_paused, event=event))

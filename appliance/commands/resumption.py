@@ -21,13 +21,14 @@ from appliance.commands.run.position_facts import (
 from appliance.driver.link_check import LinkCheck
 from appliance.engine.model.admission import identity_fault
 from appliance.engine.write.lane import Lane
-from appliance.errors import Fenced, LinkRefused, SettingsError
+from appliance.errors import Fenced, LinkRefused, SettingsError, UnknownTopic
 from appliance.kafka.protocol.metadata import Partition, is_another
 from appliance.link.handle import Copies
 from appliance.link.model.copy_states import States, effective
 from appliance.link.model.position import UNKNOWN, Position, SourcePlace
 from appliance.link.model.replicas import Replica, lanes_of
 from appliance.link.model.stops import Stop, StopKind
+from appliance.link.model.topic_choice import takes
 from appliance.settings.values import Settings
 
 RETRY = "retry"
@@ -146,15 +147,16 @@ def _chosen(
 ) -> tuple[list[Replica], list[Replica]]:
     """The chosen partitions; and those that a topic no longer has since it was recreated with fewer."""
     replicas = [
-        r for r in discovered if choice.topic in ("", r.source_topic) and choice.partition in (None, r.partition)
+        r for r in discovered if takes(choice.topic, r.source_topic) and choice.partition in (None, r.partition)
     ]
     first = {replica.source_topic: replica for replica in discovered if replica.partition == 0}
     existing = {replica.source for replica in discovered}
-    former = [key for key in sorted(positions.keys() - existing) if key[0] == choice.topic and key[0] in first]
+    named = {topic for topic in first if choice.topic and takes(choice.topic, topic)}
+    former = [key for key in sorted(positions.keys() - existing) if key[0] in named]
     gone = [replace(first[key[0]], partition=key[1]) for key in former if choice.partition in (None, key[1])]
     gone = [each for each in gone if is_another(positions[each.source].source_id, each.source_id)]
     if choice.topic and not (replicas or gone):
-        raise SettingsError([f"--topic {choice.topic}: this link copies no such topic or partition"])
+        raise UnknownTopic([f"--topic {choice.topic}: this link copies no such topic or partition"])
     return replicas, gone
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from appliance.kafka.records.decompression import LIMIT
 from appliance.kafka.records.records import Record, body, unpack
 from appliance.link.client.clusters import source_cluster
 from appliance.link.model.naming import Naming
+from appliance.link.model.topic_choice import add_topic_options, among
 from appliance.logs.reader import LogReader, spans
 from appliance.output import say_json
 from appliance.runtime.background import unless_stopped
@@ -48,7 +49,7 @@ class _Read(NamedTuple):
 
 def _options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--dry-run", action="store_true", required=True, help="write nothing, to either cluster")
-    command.add_argument("--topic", action="append", default=[], metavar="T", help="only this source topic; repeatable")
+    add_topic_options(command)
     command.add_argument("--records", type=_count, default=20, metavar="N", help="of each topic (default: 20)")
     command.add_argument(
         "--from", dest="start", choices=["newest", "earliest"], default="newest", help="which (default: newest)"
@@ -91,14 +92,12 @@ async def _tried(settings: Settings, parsed: argparse.Namespace, statement: Stat
         return await asyncio.to_thread(_outcomes, evaluation, records_read)
 
 
-def _wanted(metadata: Metadata, naming: Naming, topics: Collection[str]) -> list[str]:
-    """The named topics, else all that are copied."""
+def _wanted(metadata: Metadata, naming: Naming, topics: str) -> list[str]:
+    """The chosen topics of those that are copied."""
     copied = [topic.name for topic in naming.copied(metadata.topics)]
-    if faults := [f"--topic {topic}: no topic of the source that is copied" for topic in topics if topic not in copied]:
-        raise SettingsError(faults)
-    if not copied:
+    if not copied and not topics:
         raise SettingsError([f"{naming.choice} matches no topic of the source"])
-    return sorted(set(topics) or copied)
+    return among(topics, copied, "no topic of the source that is copied")
 
 
 async def _read(source: KafkaCluster, metadata: Metadata, topic: str, count: int, newest: bool) -> list[_Read]:

@@ -4,14 +4,15 @@ import argparse
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 import aiohttp
 from rich.live import Live
 
 from appliance.clock import now_ms
-from appliance.errors import ApplianceError, Unreachable
+from appliance.errors import Unreachable
 from appliance.link.handle import Link
+from appliance.link.model.topic_choice import add_topic_options, among, takes
 from appliance.output import say_json
 from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Command, with_settings
@@ -55,9 +56,7 @@ async def ask_running(settings: Settings, session: aiohttp.ClientSession) -> Run
     return Running(unknown=f"what answers on {where} is another link's replicator")
 
 
-async def run_status(
-    settings: Settings, topics: Collection[str], as_json: bool, watch: bool, stopping: asyncio.Event
-) -> int:
+async def run_status(settings: Settings, topics: str, as_json: bool, watch: bool, stopping: asyncio.Event) -> int:
     """Collect and print; the exit code is 0 when all is copied or being copied. ApplianceError without such a topic."""
     async with Link.open(settings) as link, aiohttp.ClientSession() as session:
         watcher = Watcher(link, settings, running=lambda: ask_running(settings, session))
@@ -67,7 +66,7 @@ async def run_status(
         return 1 if watcher.snapshot is None else _exit_code(_chosen(watcher.snapshot, topics))
 
 
-async def _status(watcher: Watcher, topics: Collection[str], as_json: bool, watch: bool) -> int:
+async def _status(watcher: Watcher, topics: str, as_json: bool, watch: bool) -> int:
     snapshot = await watcher.collect()
     if not (snapshot.source.unknown or snapshot.destination.unknown):
         await asyncio.sleep(_BETWEEN_TWO)
@@ -84,14 +83,15 @@ async def _status(watcher: Watcher, topics: Collection[str], as_json: bool, watc
             snapshot = _chosen(await watcher.collect(), topics)
 
 
-def _chosen(snapshot: Snapshot, topics: Collection[str]) -> Snapshot:
+def _chosen(snapshot: Snapshot, topics: str) -> Snapshot:
     if not topics:
         return snapshot
-    missing = set(topics) - {topic.name for topic in snapshot.topics}
-    if missing and not (snapshot.source.unknown or snapshot.destination.unknown):
-        which = ", ".join(sorted(missing))
-        raise ApplianceError(f"--topic: no topic {which} is copied; expected names at the source, see REPLICA_TOPICS_*")
-    return snapshot.only(topics)
+    names = [topic.name for topic in snapshot.topics]
+    if snapshot.source.unknown or snapshot.destination.unknown:
+        return snapshot.only([name for name in names if takes(topics, name)])
+    return snapshot.only(
+        among(topics, names, "no such topic is copied; expected one of the source, see REPLICA_TOPICS_*")
+    )
 
 
 def _exit_code(snapshot: Snapshot) -> int:
@@ -111,7 +111,7 @@ def _shower(as_json: bool, watching: contextlib.ExitStack | None = None) -> Show
 
 
 def _add_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--topic", action="append", default=[], metavar="T", help="only this source topic; repeatable")
+    add_topic_options(command)
     command.add_argument("--json", action="store_true", help="print JSON with every partition instead of a table")
     command.add_argument("--watch", action="store_true", help="show it again every 2 s until Ctrl-C")
 

@@ -15,6 +15,7 @@ from appliance.clock import utc_now
 from appliance.errors import Interrupted, ProcessFailed, SettingsError
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.handle import Link
+from appliance.link.model.topic_choice import add_topic_options
 from appliance.output import say_json
 from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Command, seconds, with_settings_by
@@ -64,7 +65,8 @@ async def verify(settings: Settings, parsed: argparse.Namespace, stopping: async
 
 async def _verify(settings: Settings, parsed: argparse.Namespace) -> VerificationReport:
     ids = {"source": settings.source.cluster_id, "destination": settings.destination.cluster_id}
-    header = {"release": VERSION, "link": settings.replicator, **ids, "topics": sorted(parsed.topic), "began": _now()}
+    topics = sorted(parsed.topic.split("\n")) if parsed.topic else []
+    header = {"release": VERSION, "link": settings.replicator, **ids, "topics": topics, "began": _now()}
     clock = asyncio.get_running_loop().time
     deadline = clock() + parsed.wait
     async with Link.open(settings) as link:
@@ -157,7 +159,7 @@ def _now() -> str:
 
 
 def _add_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--topic", action="append", default=[], metavar="T", help="only this source topic; repeatable")
+    add_topic_options(command)
     command.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     command.add_argument(
         "--global", dest="order", action="store_true", help="T-global of all clusters, and T: as GLOBAL_CLUSTERS says"

@@ -20,6 +20,7 @@ from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.offset_map import Segment, run_at
 from appliance.link.model.order import OrderRecord
 from appliance.link.model.replicas import Replica
+from appliance.link.model.topic_choice import among
 from appliance.listing import counted
 from appliance.logs.model.comparison import digest
 from appliance.logs.model.span import CopyState, Span
@@ -41,9 +42,9 @@ async def verify_order(settings: OrderSettings, parsed: argparse.Namespace) -> V
         facts = await order.facts()
         read = {name: each for name, each in facts.items() if isinstance(each, ClusterFacts)}
         unread = {name: each for name, each in facts.items() if isinstance(each, str)}
-        keys = sorted(
-            {key for each in read.values() for key in each.orders if key.topic in (parsed.topic or [key.topic])}
-        )
+        ordered = {key for each in read.values() for key in each.orders}
+        chosen = among(parsed.topic, {key.topic for key in ordered}, "no such topic is in the order")
+        keys = sorted(key for key in ordered if key.topic in chosen)
         results = [
             PartitionResult("", name, None, CopyState.NOT_COMPARED, f"{name} was not looked at: {reason}")
             for name, reason in unread.items()

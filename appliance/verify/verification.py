@@ -18,6 +18,7 @@ from appliance.link.model.copy_states import CopyState as State
 from appliance.link.model.copy_states import effective
 from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.replicas import Replica
+from appliance.link.model.topic_choice import among
 from appliance.listing import counted
 from appliance.logs.model.span import CopyState
 from appliance.logs.reader import WriterFilter, spans
@@ -68,8 +69,8 @@ class Verification:
         results = await with_letters(results_now, self._lanes, self.link.destination, written.in_copy)
         return sorted([*plan.verdicts, *results], key=lambda result: (result.topic, result.partition or 0))
 
-    async def plan(self, topics: Collection[str]) -> Plan:
-        """Look at both clusters, and say what has to be read."""
+    async def plan(self, topics: str = "") -> Plan:
+        """Look at both clusters, and say what has to be read of the chosen topics."""
         copies = await retry_while_busy(self.link.copies)
         source, destination, pairs = copies.source, copies.destination, copies.matched
         await self._refresh()
@@ -104,21 +105,16 @@ class Verification:
             raise ApplianceError("records were copied by SQL: verify them with `appliance verify`")
         return Checker(self.link, CopiedBySql(sql, evaluate) if evaluate else None)
 
-    def _wanted(self, source: Metadata, topics: Collection[str]) -> set[str]:
-        """The named topics, else all except removed ones: their copies are independent topics."""
+    def _wanted(self, source: Metadata, topics: str) -> set[str]:
+        """The chosen topics, else all except removed ones: their copies are independent topics."""
         copied = {topic.name for topic in self.link.naming.copied(source.topics)}
-        faults = [f"--topic {topic}: {self._why_not(source, topic)}" for topic in topics if topic not in copied]
-        if not copied and not topics:
-            faults = [f"{self.link.naming.choice} matches no topic of the source"]
-        if faults:
-            raise SettingsError(faults)
+        if topics:
+            chosen_by = f"{self.link.naming.policy.chosen_by} and REPLICA_TOPICS_EXCLUDE_REGEX"
+            return set(among(topics, copied, f"no topic of the source that is copied: see {chosen_by}"))
+        if not copied:
+            raise SettingsError([f"{self.link.naming.choice} matches no topic of the source"])
         states = self._lanes[0].states if self._lanes else {}
-        return set(topics) or {name for name in copied if effective(states, name) is not State.REMOVED}
-
-    def _why_not(self, source: Metadata, topic: str) -> str:
-        if topic not in source.topics:
-            return "the source cluster has no such topic"
-        return f"it is not copied: see {self.link.naming.policy.chosen_by} and REPLICA_TOPICS_EXCLUDE_REGEX"
+        return {name for name in copied if effective(states, name) is not State.REMOVED}
 
     def _without(self, topic: str, state: CopyState, why: str = "") -> PartitionResult:
         """The result of a whole topic without a copy, or whose copy cannot be one."""

@@ -17,7 +17,7 @@ _LINK = "{{ $labels.link }} ({{ $labels.instance }})"
 TOPIC = '{{ reReplaceAll "[^a-zA-Z0-9._-]" "_" $labels.topic }}'
 """Within a command: a name that no topic can have, as a hostile broker tells it, ends no command."""
 _STATUS = f"On the destination VM, `{IN_CONTAINER} status`"
-_TOPIC_STATUS = f"On the destination VM, `{IN_CONTAINER} status --topic={TOPIC}`"
+_TOPIC_STATUS = f"On the destination VM, `{IN_CONTAINER} status --topic-name={TOPIC}`"
 _DOCTOR = "Run `docker-compose run --rm doctor` on the destination VM"
 
 

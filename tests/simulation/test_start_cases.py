@@ -87,7 +87,7 @@ def test_case_1179_what_a_reset_has_asked_for_is_not_excused_by_the_start_of_the
     opened: Any = handle.Link.of(link.settings, link.at_source, link.at_destination)  # type: ignore[arg-type]
     assert link.position().next_offset == 0
     run = Verification(opened)
-    plan = link.run(run.plan(()))
+    plan = link.run(run.plan())
     found: list[PartitionResult] = []
     link.run(run.checker({}, None).check(plan.jobs, 0.0, lambda _, result: found.append(result), lambda *_: None))
     assert [each.state for each in found] == [VerifiedState.BEHIND]

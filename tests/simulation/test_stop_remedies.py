@@ -77,7 +77,7 @@ def test_case_841_resume_alone_retries_the_stopped_partitions_of_every_topic(
     assert "aaa-0 goes on from offset 11" in capsys.readouterr().out
     link.go_on(20)
     assert link.partition().stopped is None
-    assert link.type(f"{PROGRAM} resume") == 1
+    assert link.type(f"{PROGRAM} resume") == 0
 
 
 @pytest.mark.parametrize("topic", [" --topic aaa", ""])

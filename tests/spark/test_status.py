@@ -138,8 +138,8 @@ async def test_status_needs_no_replicator_and_says_what_is_left_to_copy(orders: 
         assert code == 0
         assert re.search(r"│ orders +│ orders.copy │ +2 │ +100 │ +0 │ +11 │ .*copying +│", printed)
         code, printed = await status(orders, "--topic", "ordres")
-        assert code == 1
-        assert printed.startswith("appliance status: --topic: no topic ordres is copied")
+        assert code == 2
+        assert printed.startswith("appliance status: --topic ordres: no such topic is copied")
     code, printed = await status(orders)
     assert code == 1
     assert "source cluster orange: unknown since" in printed

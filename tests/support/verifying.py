@@ -1,5 +1,6 @@
 """A whole verification in the test's own process."""
 
+import re
 import time
 from collections.abc import Callable, Collection
 
@@ -19,7 +20,7 @@ async def results_of(
 ) -> list[PartitionResult]:
     """The results of these source topics, or of all; the destination gets ``wait`` seconds to catch up."""
     deadline = time.monotonic() + wait
-    plan = await run.plan(topics)
+    plan = await run.plan("\n".join(map(re.escape, topics)))
     tally, results = Tally(plan.jobs, progress), list[PartitionResult]()
 
     def found(job: Job, result: PartitionResult) -> None:

@@ -24,10 +24,6 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
 
 def takes_alone(words: Sequence[str], name: str) -> bool:
     found = parsed(words)
-    if found.command == "resume":
-        return (found.topic, found.topic_name) == (None, name)
-    if found.command == "status":
-        return bool(found.topic == [name])
     takes = Choice(found.topic).takes
     return takes(name) and not takes(name.replace(".", "-") + "b") and not any(map(takes, ("a-b", "abcdef")))
 

@@ -10,13 +10,13 @@ from functools import partial
 
 from appliance.clock import loop_seconds
 from appliance.commands.run.operation import agree
-from appliance.errors import ApplianceError
+from appliance.errors import ApplianceError, NothingToDo
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import Partition
 from appliance.order.handle import OrderHandle
 from appliance.order.model.shown import document
 from appliance.order.model.view import OrderView
-from appliance.order.model.wishes import Request, described, is_done, question, refusal, wishes
+from appliance.order.model.wishes import Request, described, is_done, is_met, question, refusal, wishes
 from appliance.order.pulse import wish
 from appliance.output import say, say_json
 from appliance.runtime.background import unless_stopped
@@ -41,7 +41,7 @@ async def _change(
         request = await _located(order, ask(parsed), settings.cluster)
         before = await _before(order, request)
         if reason := refusal(request, before):
-            raise ApplianceError(f"{reason}; nothing was changed")
+            raise (NothingToDo if is_met(request, before) else ApplianceError)(f"{reason}; nothing was changed")
         if parsed.dry_run:
             say(f"would {described(request)}")
             return 0

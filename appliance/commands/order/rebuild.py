@@ -20,7 +20,7 @@ from functools import partial
 from appliance.clock import now_ms
 from appliance.commands.order.setting_aside import counted_records, set_aside
 from appliance.commands.run.operation import agree
-from appliance.errors import ApplianceError
+from appliance.errors import ApplianceError, NothingToDo
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.client.topics import delete_topics
 from appliance.kafka.protocol.metadata import Partition, is_another
@@ -28,11 +28,13 @@ from appliance.link.client.retry import is_passing, retry_while_busy
 from appliance.link.model.checkpoint import OPERATOR, Owner
 from appliance.link.model.layout import Layout
 from appliance.link.model.order import OrderRecord, Origin
+from appliance.link.model.topic_choice import add_topic_options, among
 from appliance.order.handle import OrderHandle
 from appliance.order.lane import OrderLane
 from appliance.order.model.cluster_facts import ClusterFacts, compose
 from appliance.order.model.elections import Facts, promise
 from appliance.order.model.rebuilding import (
+    NOTHING_STOPPED,
     REBUILDING,
     Aside,
     Maps,
@@ -82,7 +84,7 @@ async def rebuild(settings: OrderSettings, parsed: argparse.Namespace, stopping:
     """Make the T-globals anew that are stopped, or that of a topic."""
     async with OrderHandle.open(settings) as order:
         own = settings.cluster
-        plans = await unless_stopped(stopping, _plans(order, own, parsed.topic_name, gap=parsed.gap))
+        plans = await unless_stopped(stopping, _plans(order, own, parsed.topic, gap=parsed.gap))
         if plans is None:
             return 1
         if parsed.dry_run:
@@ -117,14 +119,15 @@ async def _plans(order: OrderHandle, own: str, topic: str, *, gap: bool) -> list
     if isinstance(mine, str):
         raise ApplianceError(f"{own} cannot be read: {mine}; nothing was changed")
     stopped = {key.topic for key, record in mine.orders.items() if is_stopped(record)}
-    topics = {topic} if topic else stopped
+    topics = set(among(topic, {each.topic for each in view.partitions}, "no such topic is in the order"))
+    topics = topics if topic else stopped
     keys = {Partition(each.topic, each.partition) for each in view.partitions if each.topic in topics}
     if not topic and not keys and any(record.stopped == REBUILDING for record in mine.orders.values()):
         return []
     read = {name: each for name, each in facts.items() if isinstance(each, ClusterFacts)}
     others = [each for name, each in read.items() if name != own]
     if reason := refusal(own, keys, view) or ("" if gap else lost_beginning(keys, others, order.naming)):
-        raise ApplianceError(f"{reason}; nothing was changed")
+        raise (NothingToDo if reason == NOTHING_STOPPED else ApplianceError)(f"{reason}; nothing was changed")
     for key in () if gap else sorted(keys):
         await _require_maps(order, key, own, read)
     return [await _Planning(order, own, read, name).plan() for name in sorted({key.topic for key in keys})]
@@ -247,9 +250,7 @@ async def _begin_again(lane: OrderLane, homes: Mapping[Partition, Facts]) -> Non
 
 
 def _add_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--topic", dest="topic_name", default="", metavar="T", help="this one, even if it is not stopped"
-    )
+    add_topic_options(command, "only these topics, even if they are not stopped; repeatable")
     gap = "even if nobody else has its first records any more: it begins after them"
     command.add_argument("--gap", action="store_true", help=gap)
     command.add_argument("--dry-run", action="store_true", help="print what would change, and change nothing")

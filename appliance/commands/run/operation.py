@@ -3,7 +3,6 @@
 import asyncio
 import getpass
 import os
-import re
 import socket
 import sys
 import uuid
@@ -18,6 +17,7 @@ from appliance.link.handle import Link
 from appliance.link.model.copy_states import LINK, CopyState, StateRecord
 from appliance.link.model.json_records import words
 from appliance.link.model.naming import Naming
+from appliance.link.model.topic_choice import among, takes
 from appliance.output import say
 from appliance.program import OPERATOR_VARIABLE
 from appliance.settings.values import Settings
@@ -28,7 +28,7 @@ WAIT_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The options of a command: ``topic`` is a regex, empty for all; ``wait`` are seconds.
+    """The options of a command: ``topic`` is a choice of topics; ``wait`` are seconds.
 
     With ``keep_diverged`` a failback keeps the sources' uncopied records; with ``deletes_dead_letters`` a copy's dead
     letters are deleted with it.
@@ -45,19 +45,11 @@ class Choice:
 
     def takes(self, topic: str) -> bool:
         """True when the command applies to this source topic."""
-        return not self.topic or re.fullmatch(self.topic, topic) is not None
+        return takes(self.topic, topic)
 
     def subjects(self, topics: Collection[str]) -> Subjects:
         """The topics among these that the command applies to; None for all, and future ones."""
-        if not self.topic:
-            return None
-        try:
-            chosen = [topic for topic in sorted(topics) if self.takes(topic)]
-        except (re.error, OverflowError, RecursionError) as error:
-            raise SettingsError([f"--topic {self.topic}: no regular expression: {error}"]) from error
-        if not chosen:
-            raise SettingsError([f"--topic {self.topic}: no topic of this link is called so"])
-        return chosen
+        return among(self.topic, topics) if self.topic else None
 
 
 @dataclass(slots=True)

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import json
-import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from appliance.commands.run.operation import WAIT_SECONDS, Choice, Operation, operation
 from appliance.errors import Interrupted
+from appliance.link.model.topic_choice import add_topic_options
 from appliance.output import say, say_json
 from appliance.runtime.background import unless_stopped
 from appliance.runtime.command import Run, with_settings
@@ -71,23 +71,10 @@ async def carry_out(operation: Operation, work: Work[Result]) -> Result:
     return await plan.apply()
 
 
-def add_options(command: argparse.ArgumentParser, topics: str = "only these source topics (default: the link)") -> None:
+def add_options(command: argparse.ArgumentParser, topics: str = "") -> None:
     """Declare the options that these commands share; ``topics`` is the help of the option that chooses topics."""
-    command.add_argument("--topic", type=some_text, metavar="REGEX", help=topics)
-    command.add_argument("--topic-name", dest="topic", type=topic_named, metavar="T", help="only this source topic")
+    add_topic_options(command, topics or "only these source topics; repeatable (default: the link)")
     add_terms(command)
-
-
-def some_text(text: str) -> str:
-    """The text of an option that chooses topics. An empty one, of a script's unset variable, is not the whole link."""
-    if not text:
-        raise argparse.ArgumentTypeError("expected a topic, got an empty text: leave the option out for the whole link")
-    return text
-
-
-def topic_named(text: str) -> str:
-    """The regular expression for the topic of this name."""
-    return re.escape(some_text(text))
 
 
 def add_terms(command: argparse.ArgumentParser) -> None:

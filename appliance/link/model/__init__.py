@@ -13,6 +13,7 @@
 - ``offset_records``: maps of offsets as records.
 - ``segment_log``: the segments of maps in one lane's partition.
 - ``link_check``: the check whether a link may continue with its positions topic (invariant H).
+- ``topic_choice``: the topics that a command is about, by one rule.
 - ``translation``: the translation of an offset to the other side.
 - ``claims``, ``claim_ledger``: the links that copies belong to (invariant I), as records and as one link has read them.
 - ``claim_changes``: the changes of the registry by which a link claims copies.

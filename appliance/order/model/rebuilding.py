@@ -128,6 +128,9 @@ def is_stopped(record: OrderRecord) -> bool:
     return REBUILD in record.stopped
 
 
+NOTHING_STOPPED = "nothing is stopped: `appliance order status`; with --topic a T-global is made anew nevertheless"
+
+
 def _unmended(own: str, keys: Collection[Partition], view: OrderView) -> str:
     """The reason of a stop that a rebuild does not end, of these partitions, or of any if there are none."""
     for each in view.partitions:
@@ -143,7 +146,7 @@ def refusal(own: str, keys: Collection[Partition], view: OrderView) -> str:
     if reason := _unmended(own, keys, view):
         return reason
     if not keys:
-        return "nothing is stopped: `appliance order status`; with --topic a T-global is made anew nevertheless"
+        return NOTHING_STOPPED
     for each in view.partitions:
         if Partition(each.topic, each.partition) not in keys:
             continue

@@ -152,6 +152,13 @@ def is_done(request: Request, before: OrderView, view: OrderView) -> bool:
     return any(part.alone and part.alone == view.lanes[of.lane].epoch for of in view.partitions for part in of.parts)
 
 
+def is_met(request: Request, view: OrderView) -> bool:
+    """True if there is nothing to do for a request: the clusters, all of which answer, are so already."""
+    is_known = any(each.epoch for each in view.lanes) and request.target in ("", *(each.id for each in view.clusters))
+    is_fact = request.verb != "alone" and not request.lost and not view.unknown
+    return is_known and is_fact and is_done(request, view, view)
+
+
 def described(request: Request) -> str:
     """The change that a request asks for, in words."""
     match request.verb:
