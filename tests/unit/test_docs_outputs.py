@@ -33,7 +33,7 @@ def commands(page: Path) -> list[str]:
     return found + (re.findall(rf"`{PROGRAM} ([^`]+ --[^`]+)`", text) if page.parent.name == "night" else [])
 
 
-@pytest.mark.parametrize("page", filter(commands, PAGES), ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", [*filter(commands, PAGES)], ids=lambda page: str(page.relative_to(ROOT)))
 def test_each_command_that_a_page_shows_is_one_that_the_program_takes(page: Path) -> None:
     for command in commands(page):
         words = [STANDS_FOR.get(word, word) for word in shlex.split(command, comments=True)]
