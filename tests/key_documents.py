@@ -8,6 +8,7 @@ from uuid import UUID
 
 from appliance.commands import acls, configs
 from appliance.commands.failback.model.failback_report import FailbackReport, ReturnedPartition
+from appliance.commands.model.lanes_report import LanesReport, Loads
 from appliance.commands.model.loss import PartitionLoss
 from appliance.commands.model.position_change import moved
 from appliance.commands.model.removal_report import DeletionReport, GivenUpCopy, RemovalReport
@@ -15,6 +16,7 @@ from appliance.commands.model.report import Report
 from appliance.commands.model.reset_report import ResetReport
 from appliance.commands.model.torn_transactions import Share, TornTransaction, TornTransactions
 from appliance.commands.offsets import TranslatedOffset
+from appliance.commands.order.origin import Line
 from appliance.doctor.diagnosis import Diagnosis
 from appliance.doctor.step import Result, passed
 from appliance.driver.acl_follower import AclDiff
@@ -27,6 +29,7 @@ from appliance.kafka.records.records import Record, body
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.copied_acls import AclChanges, CopiedAcls
 from appliance.link.model.copy_states import CopyState, StateRecord
+from appliance.link.model.layout import Layout
 from appliance.link.model.link_sql import LinkSql, SqlChange
 from appliance.link.model.position import SourcePlace
 from appliance.link.model.problems import Fault
@@ -81,6 +84,7 @@ def documents() -> Mapping[str, Any]:
     promoted = Report("replicator-orange", states=(_STATE,), kept=kept, losses=(loss,), groups={"GROUP": ""}, torn=torn)
     diagnosis = Diagnosis("destination", "", [Result("settings", passed(""))])
     offset = TranslatedOffset("a", 0, 1, "b", 1, TranslationState.EXACT, 0)
+    found_at = Line("orange", "a", 0, 1, "grape", "b", 0, 1, TranslationState.EXACT, 0, "")
     order = order_document(order_view())
     order["problems"] = [{"subject": "", "reason": "", "remedies": []}]
     found = {
@@ -91,6 +95,7 @@ def documents() -> Mapping[str, Any]:
         "offsets translate": [asdict(offset)],
         **of_copies(),
         "order status": order,
+        "order origin": [asdict(found_at)],
     }
     plain: Mapping[str, Any] = json.loads(json.dumps(found))
     return plain
@@ -107,9 +112,17 @@ def of_copies() -> Mapping[str, Any]:
         **comparisons(),
         "failback": FailbackReport(link, False, ("a",), kept, (returned,), {"GROUP": ""}).document(),
         "reset": ResetReport(link, changes=[change], paused=["a"]).document(),
+        "lanes": lanes(),
         "rm-topic": RemovalReport(link, removed=(copy,)).document(),
         "link delete": DeletionReport(link, topics=("a",), source_topics=("a",), copies=(copy,)).document(),
     }
+
+
+def lanes() -> Mapping[str, Any]:
+    """The document of a change of the lanes that moves a partition."""
+    partition = Partition("a", 0)
+    loads = Loads({partition: 1.0}, 60.0)
+    return LanesReport("replicator-orange", Layout(1), Layout(2, placed={partition: 1}), loads).document()
 
 
 def comparisons() -> Mapping[str, Any]:

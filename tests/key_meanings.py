@@ -1,5 +1,7 @@
 """The meaning of each key of the JSON, by the command that prints it."""
 
+from tests.key_meanings_of_changes import MEANINGS_OF_CHANGES
+
 
 def _fault(key: str, meaning: str) -> dict[str, str]:
     return {f"{key}.since": f"{meaning}: since when; null in its place if not", f"{key}.reason": "and why"}
@@ -144,43 +146,6 @@ _VERIFY = {
     "partitions[].differs_at": "source offset of the first difference",
     "partitions[].failed_at": "last source offset on which the SQL fails",
 }
-_SHARE = {
-    "topic": "topic of a part of it",
-    "partition": "its partition",
-    "first": "first source offset of that part",
-    "last": "its last one",
-}
-_PROMOTE = {
-    "replicator": "the link",
-    "dry_run": "true if nothing was changed",
-    "states[].topic": "topic that was promoted; null: the link",
-    "states[].state": "its new state",
-    "states[].since": "since when",
-    "states[].by": "user and host",
-    "states[].why": "the reason given",
-    "states[].change": "id of this run",
-    "states[].details": "the state's own data",
-    "kept[].topic": "topic that stays as it is; null: the link",
-    "kept[].state": "its state",
-    "behind": "offsets that the copies lack; null if unknown",
-    "partitions[].topic": "source topic",
-    "partitions[].partition": "its number",
-    "partitions[].position": "first source offset that is not copied",
-    "partitions[].source_end": "the source's end",
-    "partitions[].behind": "offsets between them",
-    "partitions[].fault": "why it is not copied, or unknown",
-    "partitions[].lost_at_source": "copied offsets that the source holds no more",
-    "partitions[].by_ends": "true if no leader epoch was known",
-    "partitions[].unknown": "why nobody knows what the copy holds",
-    "transactions_copied_in_part.found[].producer_id": "producer of a transaction that was copied in part",
-    "transactions_copied_in_part.found[].producer_epoch": "its epoch",
-    **{f"transactions_copied_in_part.found[].copied[].{key}": text for key, text in _SHARE.items()},
-    **{f"transactions_copied_in_part.found[].not_copied[].{key}": text for key, text in _SHARE.items()},
-    "transactions_copied_in_part.not_read[].topic": "topic that was not searched to its end",
-    "transactions_copied_in_part.not_read[].partition": "its partition",
-    "groups_not_synced[]": "groups that are not where they are at the source",
-    "groups_not_synced_states.GROUP": "their states",
-}
 _OFFSETS = {
     "[].topic": "topic that was asked for",
     "[].partition": "its partition",
@@ -190,93 +155,6 @@ _OFFSETS = {
     "[].state": "exact, ahead or unknown",
     "[].behind": "offsets past what is copied",
     "[].reason": "why it is unknown",
-}
-_ORDER = {
-    "order": "always replicator-order",
-    "state": "state of the order",
-    "at": "time of the look",
-    "clusters[].id": "id of a cluster",
-    "clusters[].unknown": "why nothing is known of it; null if it answers",
-    "clusters[].promised.number": "newest epoch that it has promised",
-    "clusters[].promised.home": "the home of that epoch",
-    "clusters[].gaps": "entries in its gap ledger",
-    "clusters[].heard": "when this VM heard of it last",
-    "lanes[].lane": "number of the lane",
-    "lanes[].epoch.number": "its newest epoch",
-    "lanes[].epoch.home": "the home of that epoch",
-    "lanes[].since": "since when",
-    "lanes[].members[]": "clusters that vote",
-    "lanes[].promised[]": "clusters that have promised it",
-    "lanes[].lost[]": "clusters that an operator has declared lost",
-    "lanes[].cause": "why it began",
-    "lanes[].before": "the epoch before it",
-    "partitions[].topic": "topic T",
-    "partitions[].partition": "its partition",
-    "partitions[].lane": "its lane",
-    "partitions[].open": "true if the home has opened its epoch there",
-    "partitions[].length": "records of the order",
-    "partitions[].parts[].cluster": "a cluster",
-    "partitions[].parts[].accepted.number": "the epoch that it has accepted there",
-    "partitions[].parts[].accepted.home": "the home of that epoch",
-    "partitions[].parts[].rank": "records that its T-global has",
-    "partitions[].parts[].lacks": "records that it lacks",
-    "partitions[].parts[].unshown": "records in its hidden log that T-global does not show yet",
-    "partitions[].parts[].alone": "records that it alone shows",
-    "partitions[].parts[].stopped": "the reason that it waits for you",
-    "partitions[].origins[].cluster": "a cluster whose T is ordered",
-    "partitions[].origins[].partition": "its partition",
-    "partitions[].origins[].next_offset": "next offset of T to order",
-    "partitions[].origins[].end_offset": "its end",
-    "partitions[].origins[].backlog": "offsets between them",
-    "partitions[].origins[].stopped": "the reason that it waits for you",
-    "problems[].subject": "what is wrong",
-    "problems[].reason": "why",
-    "problems[].remedies[]": "commands that end it",
-}
-_RUN = {"replicator": "the link", "dry_run": "true if nothing was changed"}
-_COPY = {
-    "topic": "source topic",
-    "copy": "its copy",
-    "there": "true if the copy is there",
-    "deleted": "true if it is deleted",
-    "promoted": "true if it was promoted",
-    "copied": "records that were copied into it; null if nobody remembers",
-    "dead_letters": "the topic of its dead letters; null if there is none",
-    "dead_letters_deleted": "true if that one is deleted",
-}
-_FAILBACK = {
-    **_RUN,
-    "returned[]": "topics that are copied as before; null: the link",
-    "kept[].topic": "topic that stays as it is; null: the link",
-    "kept[].state": "its state",
-    "partitions[].topic": "source topic",
-    "partitions[].partition": "its number",
-    "partitions[].diverged[]": "source offsets that were never copied: the first, and the one after the last",
-    "partitions[].copied_back": "records copied back; null in a dry run",
-    "partitions[].written_there[]": "the same of records that others wrote at the source meanwhile; null if none",
-    "partitions[].deleted[]": "the same of offsets of the copy that retention deleted before; null if none",
-    "partitions[].kept": "uncopied records that were kept; null if they were not",
-    "partitions[].kept_in": "the topic that keeps them",
-    "groups_not_returned[]": "groups that are not where they are at the copies; null if unknown",
-    "groups_not_returned_states.GROUP": "their states",
-}
-_RESET = {
-    **_RUN,
-    "partitions[].topic": "source topic",
-    "partitions[].partition": "its number",
-    "partitions[].before": "next source offset before; null if there was none",
-    "partitions[].after": "next source offset now",
-    "partitions[].copied_again": "offsets that are copied again; null if unknown",
-    "partitions[].left_out": "offsets that are left out; null if unknown",
-    "copied_again": "their sum",
-    "left_out": "their sum",
-    "paused[]": "topics that stay paused",
-}
-_DELETE = {
-    **_RUN,
-    "topics[]": "the link's topics at the destination",
-    "source_topics[]": "those at the source; null if it does not answer",
-    **{f"copies[].{key}": meaning for key, meaning in _COPY.items()},
 }
 _CONFIGS = {
     "follows": "true if the replicator makes these changes",
@@ -317,10 +195,5 @@ MEANINGS = {
     "configs": _CONFIGS,
     "acls": _ACLS,
     "transform": _TRANSFORM,
-    "promote, failover, pause": _PROMOTE,
-    "failback": _FAILBACK,
-    "reset": _RESET,
-    "rm-topic": {**_RUN, **{f"removed[].{key}": meaning for key, meaning in _COPY.items()}},
-    "link delete": _DELETE,
-    "order status": _ORDER,
+    **MEANINGS_OF_CHANGES,
 }
