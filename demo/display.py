@@ -121,11 +121,18 @@ everything keeps running, in {link.directory}
 
   the control center           {page}
   the settings of the link     {link.env_file}
-  the logs of its processes       tail -f {link.directory}/{{source,destination,replicate,console}}.log
+  the logs of its processes    tail -f {link.directory}/{{source,destination,replicate,console}}.log
+
+  lag, rates and stops         bin/appliance status --env-file {link.env_file}
+  both sides compared          bin/appliance verify --env-file {link.env_file}
+  the whole path tested        bin/appliance doctor destination --env-file {link.env_file}
+  a pause, until resume        bin/appliance pause --env-file {link.env_file}
+
+with kcat, which is a package of your system:
   the source's topics          kcat -F {orange} -L
   the copies                   kcat -F {grape} -L
   one more record ...          echo hello | kcat -F {orange} -P -t {BULK.name} -p 0
-  ... and its copy             kcat -F {grape} -C -t {BULK.copy} -p 0 -o -1 -e -X isolation.level=read_committed
+  ... and its copy             kcat -F {grape} -C -t {BULK.copy} -p 0 -o -4 -e -X isolation.level=read_committed
 
 stop it, and remove all of it, with Ctrl-C (or kill {os.getpid()})
 """

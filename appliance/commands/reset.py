@@ -29,7 +29,7 @@ from appliance.link.model.link_check import cluster_fault
 from appliance.link.model.position import UNKNOWN, Position, SourcePlace
 from appliance.link.model.replicas import DiscoveredTopics, Replica, lanes_of, too_small
 from appliance.listing import some
-from appliance.program import PROGRAM, quoted, topic_option
+from appliance.program import command_line, quoted, topic_option
 from appliance.runtime.command import Command
 
 _OPTION = "--to"
@@ -134,7 +134,7 @@ class _Run:
         if not self._is_same(record):
             words = ["reset", topic_option(record.topic), f"--to={details.get(_TO)}"]
             words += [] if details.get(_PARTITION) is None else [f"--partition={details[_PARTITION]}"]
-            ends_it = " ".join(["`" + PROGRAM, *map(quoted, words)]) + "` ends it"
+            ends_it = f"`{command_line(' '.join(map(quoted, words)))}` ends it"
             raise LinkRefused(f"another reset of {record.topic}, by {record.by}, has not ended: {ends_it}")
 
     def _is_same(self, record: StateRecord) -> bool:

@@ -29,6 +29,10 @@ Next, for each folder: fill in its setenv.sh, and stop the program that copies n
 this repository that has the folder's name, on both VMs, and run the prepare scripts. With SOURCE_ROUTE='direct' one VM
 that reaches both clusters suffices: bin/prepare_dest_config.sh, or bin/appliance replicate --env-file FOLDER/setenv.sh
 """
+_IN_PLACE = """\
+`appliance adopt mm2` goes on in the topics that MirrorMaker 2 has filled, on the VM, before the replicator starts:
+docker-compose up -d gateway && docker-compose run --rm replicator appliance adopt mm2 --dry-run
+"""
 
 
 def _options(command: argparse.ArgumentParser) -> None:
@@ -71,7 +75,8 @@ async def _import(parsed: argparse.Namespace, _: asyncio.Event) -> int:
     faults = {link.folder: _faults(link) for link in links}
     texts = {link.folder: setenv_text(_with_secret(link), origin, _missing(faults[link.folder])) for link in links}
     write_folders(parsed.out, texts)
-    say(*_links(parsed.out, links, faults), *_outcomes(properties, outcomes), "", *_NEXT.splitlines())
+    following = _NEXT + _IN_PLACE if parsed.program == "mm2" else _NEXT
+    say(*_links(parsed.out, links, faults), *_outcomes(properties, outcomes), "", *following.splitlines())
     return 0
 
 

@@ -79,6 +79,11 @@ def test_the_appliances_commands_are_in_the_image(link: Link) -> None:
     assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
+def test_a_command_that_has_to_run_before_the_replicator_has_a_container_that_reaches_both_clusters(link: Link) -> None:
+    words = ("run", "--rm", "-T", "replicator", "appliance", "configs")
+    assert TOPIC in link.vpcs.engines[GRAPE.name].compose(link.folder(GRAPE), *words)
+
+
 @pytest.mark.parametrize("end", ["source", "destination"])
 def test_the_doctor_finds_the_whole_path_whole(link: Link, end: str) -> None:
     side = getattr(link, end)

@@ -112,6 +112,9 @@ async def test_nothing_is_lost_or_doubled_by_a_kill_and_what_is_kept_runs_until_
         assert oct((kept / "setenv.sh").stat().st_mode)[-3:] == "600"
         page = (await running.said(r"the control center +http://\S+/")).split()[-1]
         assert "replicator-orange" in await asyncio.to_thread(browsed, page)
+        offered = (await running.said(r"bin/appliance status .*setenv\.sh")).partition("bin/appliance ")[2].split()
+        looked = await asyncio.create_subprocess_exec(sys.executable, "-m", "appliance.cli", *offered, stdout=-1)
+        assert b"copied" in (await looked.communicate())[0]
         running.process.send_signal(signal.SIGINT)
         exit_code, output, errors = await running.ended()
         assert exit_code == 0, errors

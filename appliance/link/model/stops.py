@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 
 from appliance.link.model.position import LOST, UNACCOUNTED, UNKNOWN, own_words
-from appliance.program import PROGRAM, quoted, topic_option
+from appliance.program import command_line, quoted, topic_option
 
 FOLLOWING = "what follows begins at offset"
 """Ends a reason, with the source offset past the records that cannot be copied."""
@@ -33,7 +33,7 @@ class Remedy:
     @property
     def command(self) -> str:
         """The command as it is typed where this process runs."""
-        return f"{PROGRAM} {self.arguments}"
+        return command_line(self.arguments)
 
     def __str__(self) -> str:
         return f"{self.effect}: `{self.command}`"

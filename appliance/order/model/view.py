@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from appliance.link.model.order import Epoch, Members, Origin
 from appliance.order.model.elections import NOT_LISTED, enough
-from appliance.program import PROGRAM
+from appliance.program import command_line
 
 _SILENT = 10
 """Seconds without a beat after which a process is silent; the clocks of two VMs may differ by some of them."""
@@ -123,7 +123,7 @@ class Problem:
     @property
     def remedies(self) -> tuple[str, ...]:
         """The commands of an order that the reason names; what a process logs is no remedy."""
-        return tuple(f"{PROGRAM} {words}" for words in re.findall(r"`appliance (order [^`]+)`", self.reason))
+        return tuple(command_line(words) for words in re.findall(r"`appliance (order [^`]+)`", self.reason))
 
 
 @dataclass(frozen=True, slots=True)
