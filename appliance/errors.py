@@ -130,6 +130,10 @@ class CertificateRefused(IdentityRefused):
     """TLS: a broker does not accept our certificate, or asks for one."""
 
 
+class TlsRefused(PeerError):
+    """TLS: the other end speaks it, and ends the handshake with an alert that is about no certificate."""
+
+
 class HelloUnanswered(IdentityRefused):
     """TLS: the other end closed on our ClientHello without an answer: it does not accept it."""
 

@@ -15,6 +15,7 @@ from appliance.errors import (
     IdentityRefused,
     NameUnresolved,
     PeerError,
+    TlsRefused,
     TokenUnavailable,
     Unreachable,
 )
@@ -267,6 +268,10 @@ def _tls_remedy(error: ApplianceError, settings: ClusterSettings) -> str:
         )
     if code in (_NOT_YET_VALID, _EXPIRED):
         return "renew the broker's certificate, or set this VM's clock if that is wrong"
+    if isinstance(error, TlsRefused):
+        return (
+            f"see what the broker logs of it; check its name in {settings.variable('BROKER_SERVERS')} and its listeners"
+        )
     if isinstance(error, IdentityRefused):
         chosen = settings.ca_file or "the system's authorities"
         return f"name the authority that signed it in {settings.variable('CA_FILE')}; now it is {chosen}"

@@ -10,7 +10,7 @@ from appliance.settings.patterns import pattern_faults
 from appliance.settings.private_files import read_private_key, read_public_keys
 from appliance.settings.role import TUNNEL_ENDS, Role
 from appliance.settings.secret import new_secret, weakness
-from appliance.settings.target import is_ip_literal
+from appliance.settings.target import comparable_host, is_ip_literal, is_itself
 from appliance.settings.transform import transform_faults
 from appliance.settings.values import (
     EngineSettings,
@@ -18,6 +18,7 @@ from appliance.settings.values import (
     Settings,
     SshSettings,
     TopicNaming,
+    TunnelSettings,
 )
 
 
@@ -29,9 +30,11 @@ def cross_check(settings: Settings, role: Role) -> list[str]:
         faults += settings.topics.naming_faults
         faults += [*file_faults(settings.destination), *_spark(settings.engine)]
         faults += [*login_faults(settings.destination), *transform_faults(settings.transform)]
+    if role & TUNNEL_ENDS and settings.route is Route.TUNNEL:
+        faults += _one_tunnel_address(settings.tunnel)
     faults += _source_faults(settings, role & ~Role.DESTINATION)
     for link in settings.links:
-        faults += _source_faults(link, role & ~Role.SOURCE)
+        faults += _source_faults(link, role & ~Role.SOURCE) + _shared_brokers(link)
     if role & Role.CONSOLE:
         faults += page_faults(settings.control_center)
     if role & Role.DESTINATION and settings.tunnel.ssh:
@@ -89,6 +92,31 @@ def _same_cluster(settings: Settings) -> list[str]:
     if not cluster_id or cluster_id != settings.source.cluster_id or settings.source.member:
         return []
     return [f"DESTINATION_CLUSTER_ID={cluster_id}: expected another name than SOURCE_CLUSTER_ID has"]
+
+
+def _shared_brokers(link: Settings) -> list[str]:
+    """Brokers of both sides: a link within one cluster. One topic may have a copy of another name there."""
+    topics, (source, destination) = link.topics, (link.source, link.destination)
+    if topics.naming is TopicNaming.EXACT and topics.regex != topics.name:
+        return []
+    others = {(comparable_host(target.host), target.port) for target in destination.bootstrap}
+    return [
+        f"{destination.variable('BROKER_SERVERS')}={target}: expected another cluster's broker: "
+        f"{source.variable('BROKER_SERVERS')} has it too"
+        for target in source.bootstrap
+        if (comparable_host(target.host), target.port) in others
+    ]
+
+
+def _one_tunnel_address(tunnel: TunnelSettings) -> list[str]:
+    """Both VMs at one address. On loopback, both ends are on one machine, for a trial."""
+    server = tunnel.ssh.login.server.host if tunnel.ssh and tunnel.by_own_sshd else tunnel.server.host
+    both = comparable_host(server)
+    if is_itself(both) or both != comparable_host(tunnel.peer_address):
+        return []
+    return [
+        f"DESTINATION_SIDE_TUNNEL_IP={both}: expected the destination VM's address: SOURCE_SIDE_TUNNEL_IP has it too"
+    ]
 
 
 def _separated_names(settings: Settings) -> list[str]:

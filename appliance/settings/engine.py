@@ -13,7 +13,18 @@ from appliance.settings.secret import Secret
 from appliance.settings.variable import variable
 
 _master = matching(r"local(\[([0-9]+|\*)(,[0-9]+)?\])?|(spark|k8s)://\S+", "local[*], spark://host:port or k8s://url")
-_memory = matching(r"[1-9][0-9]*[mMgG]", "a size such as 512m or 2g")
+_size = matching(r"[1-9][0-9]*[mMgG]", "a size such as 512m or 2g")
+_HEAP_MIN = 470
+"""Mebibytes: Spark ends unless 450 of the heap can be used, which leaves out a part of it that the collector keeps."""
+
+
+def _memory(value: str) -> str:
+    """The size of Java's heap, as Java takes it."""
+    size = _size(value)
+    if int(size[:-1]) * (1024 if size[-1] in "gG" else 1) < _HEAP_MIN:
+        raise ValueError(f"expected at least {_HEAP_MIN}m: with less Spark does not start")
+    return size
+
 
 log = logging.getLogger("appliance.replicator")
 
@@ -73,7 +84,7 @@ class EngineSettings:
         "First of the three ports there that the Spark cluster dials; 0: any three."
     )
     spark_driver_memory: str = variable("SPARK_DRIVER_MEMORY", _memory, "512m").purpose(
-        "Heap of the Spark driver's JVM."
+        "Heap of the Spark driver's JVM, at least 470m."
     )
     monitoring: MonitoringSettings = MonitoringSettings()
 

@@ -1,9 +1,11 @@
 """The file setenv.sh: lines that a shell and this module read alike, in the grammar of ``shell_lines``."""
 
 import os
+import re
 import stat
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TypeVar
 
 from appliance.errors import SettingsError
@@ -46,12 +48,13 @@ def read_either(path: Path, role: Role, process: Mapping[str, str]) -> Settings:
 def _read(path: Path, role: Role, process: Mapping[str, str], parse: Callable[[Mapping[str, str], Role], _T]) -> _T:
     faults = _mode_faults(path, role)
     lines = list(read_lines(_text(path)))
-    faults += _line_faults(lines)
+    faults += _line_faults(path, lines)
     unread = tuple(f"{line.name}: missing: " for line in lines if line.fault)
     try:
         settings = parse(_merged(_values(lines), process), role)
     except SettingsError as error:
-        faults += [fault for fault in error.faults if not fault.startswith(unread)]
+        origin = _origin(path, lines, process)
+        faults += [f"{origin(fault)}{fault}" for fault in error.faults if not fault.startswith(unread)]
     if faults:
         raise SettingsError(faults)
     return settings
@@ -69,7 +72,7 @@ def describes_order(path: Path, process: Mapping[str, str]) -> bool:
 def load(path: Path, process: Mapping[str, str]) -> dict[str, str]:
     """The variables of the file ``path``, overruled by those that the process has; files with secrets are unread."""
     lines = list(read_lines(_text(path)))
-    faults = _line_faults(lines)
+    faults = _line_faults(path, lines)
     if faults:
         raise SettingsError(faults)
     return _merged(_values(lines), process)
@@ -129,16 +132,26 @@ def _values(lines: Sequence[Line]) -> dict[str, str]:
     return {line.name: line.value for line in lines if line.name and not line.fault}
 
 
-def _line_faults(lines: Sequence[Line]) -> list[str]:
+def _origin(path: Path, lines: Sequence[Line], process: Mapping[str, str]) -> Callable[[str], str]:
+    """The place of the variable of a fault, which is told before it."""
+    places = {line.name: f"{path} line {line.number}: " for line in lines if line.name}
+    places |= dict.fromkeys(process, "environment: ")
+    elsewhere = "" if path == Path(os.devnull) else f"{path}: "
+    return lambda fault: places.get(re.split("[^A-Za-z0-9_]", fault, maxsplit=1)[0], elsewhere)
+
+
+def _line_faults(path: Path, lines: Sequence[Line]) -> list[str]:
     windows = [line for line in lines if line.fault == ENDS_AS_ON_WINDOWS]
     lines = [line for line in lines if line not in windows[1:]]
     values = _values(lines)
     members, in_files = members_in(values), {each.name for each in table_of(values) if each.confidential}
-    faults = ((line.number, _cure(line, in_files) or name_fault(line.name, members)) for line in lines)
-    return [f"line {number}: {fault}" for number, fault in faults if fault]
+    faults = ((line.number, _cure(path, line, in_files) or name_fault(line.name, members)) for line in lines)
+    return [f"{path} line {number}: {fault}" for number, fault in faults if fault]
 
 
-def _cure(line: Line, in_files: Collection[str]) -> str:
+def _cure(path: Path, line: Line, in_files: Collection[str]) -> str:
+    if line.cure:
+        return f"{line.fault}: sed -i {line.cure} {quote(str(path))}"
     if line.expands and line.name in in_files:
         return f"{line.fault}; what a command would print: {line.name}_FILE=/path of a file that holds it"
     return line.fault

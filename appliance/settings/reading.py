@@ -5,6 +5,7 @@ import os.path
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
+from unicodedata import category, name
 
 from appliance.settings.parsers import utf8, without_login
 from appliance.settings.private_files import read_secret
@@ -60,6 +61,7 @@ class Reading:
             return variable.absent
         try:
             utf8(text)
+            _check_visible(text.strip()[:1] + text.strip()[-1:] if variable.confidential else text)
             return variable.parse(text if variable.confidential else without_login(text))
         except ValueError as error:
             self.faults.append(f"{_shown(variable, text)}: {error}")
@@ -83,6 +85,14 @@ class Reading:
             return None
         self.files.append(SecretFile(name, Path(file), Secret(text), variable.roles))
         return text
+
+
+def _check_visible(text: str) -> None:
+    """Refuse characters that nobody sees, as a page or a mail has them. Of a secret only its two ends are looked at."""
+    if character := next((each for each in text if each != " " and category(each) in ("Cf", "Zs", "Zl", "Zp")), ""):
+        raise ValueError(
+            f"expected text without U+{ord(character):04X} ({name(character, '').lower()}), which is invisible"
+        )
 
 
 def _read_absolute(file: str) -> str:

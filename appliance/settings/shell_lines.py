@@ -14,9 +14,15 @@ Command Language, section 2.2, Quoting.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from unicodedata import category
+from unicodedata import name as name_of
 
 ENDS_AS_ON_WINDOWS = "expected lines that end as on Unix: here is a carriage return"
 """A fault that mostly all lines of a file have, or none."""
+
+_APOSTROPHE = r"; an apostrophe in the value is written '\''"
+_QUOTES = "\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u00ab\u00bb\u2032\u2033"
+"""Quotes of a text for people, which an editor puts in the place of ' and "."""
 
 _LINE = re.compile(r"[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _EMPTY = re.compile(r"[ \t]*(?:#.*)?", re.DOTALL)
@@ -31,6 +37,7 @@ class Line:
     """A line that is not empty: the assignment, or the fault, which shows nothing of the value.
 
     ``name`` is None where there is none. ``expands`` says that a shell would put something else in place of a part.
+    ``cure`` is what sed would do about the fault in all lines of the file; empty if nothing.
     """
 
     number: int
@@ -38,6 +45,7 @@ class Line:
     value: str = ""
     fault: str = ""
     expands: bool = False
+    cure: str = ""
 
 
 def read_lines(text: str) -> Iterator[Line]:
@@ -61,11 +69,12 @@ def quoted(value: str) -> str:
 
 def _read(number: int, line: str) -> Line:
     assignment = _LINE.fullmatch(line)
-    if not assignment:
-        return Line(number, None, fault=ENDS_AS_ON_WINDOWS if line == "\r" else "expected export NAME='value'")
-    name, rest = assignment.groups()
+    name, rest = assignment.groups() if assignment else (None, line)
     if rest.endswith("\r"):
-        return Line(number, name, fault=ENDS_AS_ON_WINDOWS)
+        return Line(number, name, fault=ENDS_AS_ON_WINDOWS, cure=r"'s/\r$//'")
+    seen, cure = misleading_character(line)
+    if name is None:
+        return Line(number, None, fault=f"expected export NAME='value'{seen}", cure=cure)
     expected = f"expected export {name}='value'"
     if _CONTROL.search(rest):
         return Line(number, name, fault=f"{expected} without control characters")
@@ -76,7 +85,21 @@ def _read(number: int, line: str) -> Line:
     if _END.fullmatch(rest, at):
         return Line(number, name, "".join(parts))
     cause, expands = _cause(rest, at)
-    return Line(number, name, fault=f"{expected} {cause}", expands=expands)
+    return Line(number, name, fault=f"{expected} {cause}{seen}", expands=expands, cure=cure)
+
+
+def misleading_character(text: str) -> tuple[str, str]:
+    """What is said of the first character that is not seen, or looks like another one, and sed's cure; or nothing."""
+    for character in text:
+        replacement = (
+            "'" if character in _QUOTES else {"Cf": "", "Zs": " ", "Zl": " ", "Zp": " "}.get(category(character))
+        )
+        if replacement is not None and character != " ":
+            name = "byte order mark" if character == "\ufeff" else name_of(character, "").lower()
+            seen = f": here is U+{ord(character):04X} ({name})"
+            code = "".join(f"\\x{byte:02x}" for byte in character.encode())
+            return seen, f'"s/{code}/{replacement}/g"'
+    return "", ""
 
 
 def _unquoted(part: re.Match[str]) -> str:
@@ -91,8 +114,9 @@ def _cause(rest: str, at: int) -> tuple[str, bool]:
     within = _OPEN_DOUBLE.match(rest, at)
     assert within is not None
     character = rest[within.end() : within.end() + 1]
+    apostrophe = _APOSTROPHE if rest.count("'") > 2 or (rest[:1] != "'" and "'" in rest) else ""
     if character in ("", "'"):
-        return "on one line: its quote is not closed", False
+        return f"on one line: its quote is not closed{apostrophe}", False
     if character in "$`":
         return "in single quotes: outside of them a shell puts something else in place of $ and `", True
-    return "in single quotes: outside of them a shell would read something else", False
+    return f"in single quotes: outside of them a shell would read something else{apostrophe}", False

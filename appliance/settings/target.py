@@ -30,6 +30,15 @@ def normal_host(host: str) -> str:
     return host.rstrip(".").lower()
 
 
+def comparable_host(host: str) -> str:
+    """The one spelling of a host, also of an IP address: IPv6 has several, and one for each address of IPv4."""
+    try:
+        address = ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return normal_host(host)
+    return str(getattr(address, "ipv4_mapped", None) or address)
+
+
 def is_ip_literal(host: str) -> bool:
     """True if ``host`` is an IPv4 or IPv6 address rather than a name."""
     try:

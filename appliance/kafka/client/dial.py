@@ -4,7 +4,7 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 
-from appliance.errors import IdentityRefused, PeerError, Unreachable
+from appliance.errors import IdentityRefused, Unreachable
 from appliance.kafka.client.connection import BrokerConnection, refusal
 from appliance.kafka.client.interface import TIMEOUTS, Timeouts
 from appliance.settings.target import Target
@@ -53,9 +53,7 @@ async def connect(
         except ssl.SSLEOFError as error:
             failure = error
         except ssl.SSLError as error:
-            raise refusal(target, error) or PeerError(
-                f"{target} does not speak TLS on this port: {error.reason}"
-            ) from error
+            raise refusal(target, error) from error
         except (OSError, TimeoutError, ValueError, OverflowError) as error:  # the last two: no such host name, or port
             failure = error
     raise Unreachable(f"cannot connect to {target}: {_reason(failure)}") from failure

@@ -54,6 +54,7 @@ DIVERGED = "replicator-orange.orders.diverged"
 DOMAIN, OTHER_DOMAIN = "orange.vpc.example", "melon.vpc.example"
 NAMES = {
     f"alias.{DOMAIN}": IPv4Address("127.0.4.1"),
+    f"b_0.{DOMAIN}": IPv4Address("127.0.4.1"),
     f"down.{DOMAIN}": IPv4Address("127.0.4.9"),
     f"b0.{OTHER_DOMAIN}": IPv4Address("127.0.4.1"),
     f"scripted.{DOMAIN}": IPv4Address("127.0.4.8"),
@@ -389,6 +390,15 @@ async def test_names_that_the_source_vm_does_not_resolve_or_may_not_dial_are_tol
     assert_breaks_at(report, "source: DNS", f"nobody.{DOMAIN}", "TUNNEL_RESOLVER=")
     report = await examined(path, Side.SOURCE, TUNNEL_BROKER_NETWORKS="")
     assert_breaks_at(report, "source: DNS", "loopback", "TUNNEL_BROKER_NETWORKS")
+
+
+async def test_case_1447_a_broker_that_ends_tls_by_an_alert_is_not_said_to_speak_none(path: Link) -> None:
+    # Java takes no name with an underscore in TLS, and says so by an alert: "does not speak TLS on this port".
+    report = await examined(path, **named(path, f"b_0.{DOMAIN}"))
+    assert_breaks_at(
+        report, "source: TLS", "speaks TLS, and ends the handshake with the alert", "SOURCE_BROKER_SERVERS"
+    )
+    assert "an underscore" in finding(report, "source: TLS").detail
 
 
 async def test_without_a_tunnel_the_source_is_reached_directly(path: Link) -> None:

@@ -90,6 +90,49 @@ def test_the_tunnel_takes_names_alone_and_the_fault_shows_each_address() -> None
     parsed(SOURCE_BROKER_SERVERS="10.0.0.1:9092", SOURCE_ROUTE="direct")
 
 
+@pytest.mark.parametrize("other", ["203.0.113.7", "::ffff:203.0.113.7"])
+def test_case_1444_the_two_vms_have_different_addresses(other: str) -> None:
+    # The rules that were printed opened the VM to itself, and the doctor failed at the tunnel's port.
+    [fault] = faults(DESTINATION_SIDE_TUNNEL_IP=other)
+    assert fault.startswith("DESTINATION_SIDE_TUNNEL_IP=203.0.113.7: expected the destination VM's address")
+    [fault] = faults(SOURCE_SIDE_TUNNEL_IP="2001:db8::1", DESTINATION_SIDE_TUNNEL_IP="2001:0DB8:0::0:1")
+    assert fault.startswith("DESTINATION_SIDE_TUNNEL_IP=2001:db8::1: expected")
+    parsed(SOURCE_SIDE_TUNNEL_IP="127.0.0.1", DESTINATION_SIDE_TUNNEL_IP="127.0.0.1")  # both ends on one machine
+    parsed(SOURCE_ROUTE="direct", DESTINATION_SIDE_TUNNEL_IP=other)
+
+
+@pytest.mark.parametrize(
+    ("source", "destination"),
+    [
+        ("b0.orange.example:9092", "b1.grape.example:9092,B0.Orange.example.:9092"),
+        ("[2001:db8::1]:9092", "[2001:0DB8:0:0::1]:9092"),
+        ("[::ffff:10.0.0.1]:9092", "10.0.0.1:9092"),
+    ],
+)
+def test_case_1445_a_broker_is_of_one_side_alone(source: str, destination: str) -> None:
+    # The link was made, and copied a cluster into itself.
+    of = {"SOURCE_ROUTE": "direct", "SOURCE_BROKER_SERVERS": source, "DESTINATION_BROKER_SERVERS": destination}
+    [fault] = faults(**of)
+    assert fault.startswith("DESTINATION_BROKER_SERVERS=")
+    assert fault.endswith(": expected another cluster's broker: SOURCE_BROKER_SERVERS has it too")
+    parsed(**of | {"SOURCE_BROKER_SERVERS": f"{source.rpartition(':')[0]}:9095"})
+    exact = {"REPLICA_TOPICS_NAMING": "exact", "REPLICA_TOPICS_SOURCE_REGEX": "a"}
+    parsed(**of, **exact, REPLICA_TOPICS_DEST_NAME="b")  # one topic's copy of another name
+
+
+@pytest.mark.parametrize("size", ["1m", "449m", "469M"])
+def test_case_1446_a_heap_in_which_spark_does_not_start_is_refused_at_once(size: str) -> None:
+    # The replicator started Java, which ended with "System memory ... must be at least 471859200".
+    assert faults(SPARK_DRIVER_MEMORY=size) == (
+        f"SPARK_DRIVER_MEMORY={size}: expected at least 470m: with less Spark does not start",
+    )
+    assert [parsed(SPARK_DRIVER_MEMORY=each).engine.spark_driver_memory for each in ("470m", "1G")] == ["470m", "1G"]
+    for wrong in ("512", "512mb", "1t", "0.5g"):
+        assert faults(SPARK_DRIVER_MEMORY=wrong) == (
+            f"SPARK_DRIVER_MEMORY={wrong}: expected a size such as 512m or 2g",
+        )
+
+
 def test_no_broker_is_given_the_shims_own_address() -> None:
     assert faults(TUNNEL_ENDPOINT_NETWORK="127.0.0.0/8") == (
         "TUNNEL_ENDPOINT_NETWORK=127.0.0.0/8: expected a network without the address of DNS_LISTEN=127.0.0.1:53",

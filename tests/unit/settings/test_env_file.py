@@ -1,3 +1,6 @@
+import contextlib
+import re
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -34,7 +37,7 @@ def faults(path: Path, text: str) -> tuple[str, ...]:
 @pytest.mark.parametrize("line", ["export LANES=3 4", "export LANES='3", "export LANES=$N", "export LANES", "= 3"])
 def test_a_line_that_a_shell_would_read_otherwise_is_a_fault_with_its_number(path: Path, line: str) -> None:
     [fault] = faults(path, f"# one\n\n\n{line}\n# five\nexport TASKS=1\n")
-    assert fault.startswith("line 4: expected export ")
+    assert fault.startswith(f"{path} line 4: expected export ")
 
 
 @pytest.mark.parametrize("value", ['"$(cat /run/secrets/x)"', '"${A:?}"', "$X", "`cat /run/secrets/x`"])
@@ -42,7 +45,7 @@ def test_a_secret_that_a_command_would_print_is_refused_with_the_way_to_take_it_
     path: Path, value: str
 ) -> None:
     [fault] = faults(path, f"export SHARED_SECRET={value}\n")
-    assert fault.startswith("line 1: expected export SHARED_SECRET='value' in single quotes: ")
+    assert fault.startswith(f"{path} line 1: expected export SHARED_SECRET='value' in single quotes: ")
     assert fault.endswith("; what a command would print: SHARED_SECRET_FILE=/path of a file that holds it")
     assert "SECRET_FILE" not in faults(path, f"export SOURCE_API_KEY={value}\n")[0]
 
@@ -51,7 +54,74 @@ def test_a_file_with_the_lines_of_windows_has_one_fault(path: Path) -> None:
     path.write_bytes(b"# one\r\nexport LANES='1'\r\n\r\nexport TASKS='1'\r\n")
     with pytest.raises(SettingsError) as refusal:
         load(path, {})
-    assert refusal.value.faults == ("line 2: expected lines that end as on Unix: here is a carriage return",)
+    [fault] = refusal.value.faults
+    assert fault.startswith(f"{path} line 2: expected lines that end as on Unix: here is a carriage return: sed -i ")
+    cured(fault)
+    assert load(path, {}) == {"LANES": "1", "TASKS": "1"}
+
+
+def cured(fault: str) -> None:
+    """Run the command at the end of a fault."""
+    subprocess.run(["sh", "-c", f"sed -i {fault.partition(': sed -i ')[2]}"], check=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "character"),
+    [
+        ("\ufeff# one\nexport LANES='3'\n", "U+FEFF (byte order mark)"),
+        ("export LANES=\u20183\u2019\n", "U+2018 (left single quotation mark)"),
+        ("export LANES=\u201c3\u201d\n", "U+201C (left double quotation mark)"),
+        ("export\u00a0LANES='3'\n", "U+00A0 (no-break space)"),
+        ("export LANES=3\u00a0\n", "U+00A0 (no-break space)"),
+        ("export LANES=3\u200b\n", "U+200B (zero width space)"),
+    ],
+)
+def test_case_1441_a_character_that_nobody_sees_is_named_with_the_command_that_removes_it(
+    path: Path, text: str, character: str
+) -> None:
+    # The fault was "expected export LANES='value'", for a line that looked just like that.
+    faulty = faults(path, text)
+    assert f": here is {character}: sed -i " in faulty[0]
+    for _ in range(2):  # the opening quote, and then the closing one
+        with contextlib.suppress(SettingsError):
+            load(path, {})
+            break
+        cured(faults(path, path.read_text())[0])
+    assert load(path, {}) == {"LANES": "3"}
+
+
+@pytest.mark.parametrize("line", ["'it's'", "'it's here'", "it's"])
+def test_case_1442_a_value_with_an_apostrophe_is_refused_with_the_form_that_holds_it(path: Path, line: str) -> None:
+    # The fault spoke of a quote that is not closed, or of a shell that would read something else.
+    [fault] = faults(path, f"export SHARED_SECRET={line}\n")
+    assert fault.endswith(r"; an apostrophe in the value is written '\''")
+    assert loaded(path, "export SHARED_SECRET='it'\\''s here'\n") == {"SHARED_SECRET": "it's here"}
+
+
+def test_the_fault_of_a_value_says_where_the_value_is_set(path: Path) -> None:
+    text = write_settings(path, REQUIRED | {"LANES": "many", "SOURCE_API_KEY": ""}).read_text()
+    number = 1 + text.splitlines().index("export LANES=many")
+    with pytest.raises(SettingsError) as refusal:
+        read_settings(path, EVERY_ROLE, {"TASKS": "few"})
+    assert {fault.partition("=")[0] for fault in refusal.value.faults if "=" in fault} == {
+        f"{path} line {number}: LANES",
+        "environment: TASKS",
+    }
+    (missing,) = (fault for fault in refusal.value.faults if ": missing: " in fault)
+    assert re.match(rf"{path} line [0-9]+: SOURCE_API_KEY: ", missing)
+
+
+@pytest.mark.parametrize("value", ["b0.orange\u200b:9092", "\u2060b0.orange:9092", "b0.orange:9092\ufeff"])
+def test_case_1443_an_invisible_character_in_a_value_is_named(path: Path, value: str) -> None:
+    # "expected host:port" stood behind what looked like a host and a port.
+    write_settings(path, REQUIRED | {"SOURCE_BROKER_SERVERS": value, "SOURCE_API_SECRET": "x\u200by\u200b"})
+    with pytest.raises(SettingsError) as refusal:
+        read_settings(path, EVERY_ROLE, {})
+    told = " ".join(refusal.value.faults)
+    assert told.count("which is invisible") == 2
+    assert "SOURCE_API_SECRET: expected text without U+200B (zero width space)" in told
+    write_settings(path, REQUIRED | {"SOURCE_API_SECRET": "x\u200by"})
+    assert read_settings(path, EVERY_ROLE, {}).source.api_secret.reveal() == "x\u200by"
 
 
 def test_a_fault_of_a_line_does_not_show_its_value(path: Path) -> None:
@@ -73,14 +143,16 @@ def test_a_fault_of_a_line_does_not_show_its_value(path: Path) -> None:
     ],
 )
 def test_a_name_that_is_nearly_ours_is_a_fault_with_the_nearest(path: Path, name: str, nearest: str) -> None:
-    assert faults(path, f"export {name}=1\n") == (f"line 1: {name}: no such variable: did you mean {nearest}?",)
+    assert faults(path, f"export {name}=1\n") == (f"{path} line 1: {name}: no such variable: did you mean {nearest}?",)
 
 
 def test_a_name_that_is_gone_is_reported_once_and_likened_to_none(path: Path) -> None:
     write_settings(path, REQUIRED | {"TUNNEL_SSH_USER": "ann"})
     with pytest.raises(SettingsError) as refusal:
         read_settings(path, EVERY_ROLE, {})
-    assert refusal.value.faults == (f"TUNNEL_SSH_USER: gone: {GONE['TUNNEL_SSH_USER']}",)
+    assert refusal.value.faults == (
+        f"{path} line {len(REQUIRED) + 1}: TUNNEL_SSH_USER: gone: {GONE['TUNNEL_SSH_USER']}",
+    )
 
 
 def test_a_name_that_is_not_ours_is_let_be(path: Path) -> None:
@@ -151,9 +223,9 @@ def test_faults_of_lines_and_of_values_are_reported_together(path: Path) -> None
     with pytest.raises(SettingsError) as refusal:
         read_settings(path, EVERY_ROLE, {})
     assert refusal.value.faults == (
-        "line 14: TUNEL_PORT: no such variable: did you mean TUNNEL_PORT?",
-        "line 16: expected export TASKS='value' on one line: its quote is not closed",
-        "LANES=many: expected a whole number from 0 to 1000",
+        f"{path} line 14: TUNEL_PORT: no such variable: did you mean TUNNEL_PORT?",
+        f"{path} line 16: expected export TASKS='value' on one line: its quote is not closed",
+        f"{path} line 15: LANES=many: expected a whole number from 0 to 1000",
     )
 
 
@@ -168,4 +240,4 @@ def test_a_line_that_cannot_be_read_is_not_called_missing_too(path: Path) -> Non
     path.write_text(write_settings(path, REQUIRED).read_text() + "export SHARED_SECRET=$X\n")
     with pytest.raises(SettingsError) as refusal:
         read_settings(path, EVERY_ROLE, {})
-    assert [fault[:16] for fault in refusal.value.faults] == ["line 14: expecte"]
+    assert [fault.partition(": expected")[0] for fault in refusal.value.faults] == [f"{path} line 14"]

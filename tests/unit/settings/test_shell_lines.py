@@ -86,7 +86,8 @@ def test_a_line_that_a_shell_would_read_otherwise_is_refused(value: str) -> None
 @pytest.mark.parametrize("value", ["'3", '"3', "it's", "'a'\"b", "'a'\\''b"])
 def test_a_quote_that_is_not_closed_on_its_line_is_refused_there(value: str) -> None:
     opened, good = read_lines(f"export LANES={value}\nexport TASKS='1'\n")
-    assert opened == Line(1, "LANES", fault="expected export LANES='value' on one line: its quote is not closed")
+    assert (opened.number, opened.name, opened.value) == (1, "LANES", "")
+    assert opened.fault.startswith("expected export LANES='value' on one line: its quote is not closed")
     assert good == Line(2, "TASKS", "1")
 
 
@@ -99,7 +100,7 @@ def test_a_quote_that_is_not_closed_on_its_line_is_refused_there(value: str) -> 
     ],
 )
 def test_a_line_that_is_no_assignment_is_refused(line: str) -> None:
-    assert one(line).fault == "expected export NAME='value'"
+    assert one(line).fault.partition(": here is U+")[0] == "expected export NAME='value'"
 
 
 @pytest.mark.parametrize("value", ["'a\x00b'", "'a\x01b'", "'a\rb'", "a\x7f", "'\x1b[2J'"])
