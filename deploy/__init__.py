@@ -4,6 +4,7 @@
 - ``prepare``: the two prepare scripts, and the package for spark-submit.
 - ``render``: the texts of the files; no IO.
 - ``manual``: the texts of the help, the completions, the page of man.
+- ``systemd``: the units of all roles on a host without containers.
 - ``image``: the image, the same from every build, its provenance, and the file that carries it.
 - ``materials``: the bill of materials.
 - ``monitoring``: the alerts for Prometheus and the dashboard for Grafana; no IO.

@@ -146,6 +146,14 @@ SUITES = (
         programs=True,
         busy=0.4,
     ),
+    _suite(
+        "hosts",
+        1,
+        1,
+        "the wheel on a host, systemd's units, completions of shells",
+        programs=True,
+        busy=0.5,
+    ),
     _suite("containers", 14, 11, "both VMs with Docker; needs root", programs=True, busy=0.4),
     _suite(
         "kubernetes",

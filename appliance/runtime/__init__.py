@@ -6,6 +6,7 @@
 - ``bind``: the error of an unavailable port, as one line that names the setting to change; sockets' short names.
 - ``confinement``: limits that a process with secrets sets itself at its start.
 - ``http``: a small server for pages that are read with GET.
+- ``journal``: log records for systemd's journal, with their fields.
 - ``local_pages``: the pages of the VM's other processes, asked.
 - ``log``: one line for each log record, for people or for machines.
 """

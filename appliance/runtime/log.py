@@ -13,9 +13,11 @@ its own below the record's.
 
 import json
 import logging
+import os
 
 from appliance.errors import error_text
 from appliance.output import printable
+from appliance.runtime.journal import JournalHandler, journal_of
 from appliance.settings.values import LogFormat, LogSettings
 from appliance.timestamps import utc
 
@@ -24,27 +26,40 @@ _TEXT_LEVELS = {"WARNING": "WARN", "CRITICAL": "FATAL"}
 
 
 def configure(settings: LogSettings) -> None:
-    """Send the appliance's records to stderr, from ``settings.level`` on; those of libraries from warning on."""
-    level = settings.level.upper()
-    handler = logging.StreamHandler()
-    formatter = JsonFormatter if settings.format is LogFormat.JSON else TextFormatter
-    handler.setFormatter(formatter(traceback=level == "DEBUG"))
+    """Send the appliance's records to stderr, from ``settings.level`` on; those of libraries from warning on.
+
+    Where stderr is systemd's journal, that gets the text, and the fields beside it.
+    """
+    level, is_text = settings.level.upper(), settings.format is LogFormat.TEXT
+    journal = journal_of(os.environ) if is_text else None
+    handler = JournalHandler(journal, _fields) if journal else logging.StreamHandler()
+    formatter = TextFormatter(level == "DEBUG", has_head=not journal) if is_text else JsonFormatter(level == "DEBUG")
+    handler.setFormatter(formatter)
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger("appliance").setLevel(level)
 
 
 class TextFormatter(logging.Formatter):
-    """A line for people; ``traceback`` adds the lines of an exception's traceback below."""
+    """A line for people; ``traceback`` adds the lines of an exception's traceback below.
 
-    def __init__(self, traceback: bool = False) -> None:
+    Its head is the time and the level.
+    """
+
+    def __init__(self, traceback: bool = False, *, has_head: bool = True) -> None:
         super().__init__()
-        self._traceback = traceback
+        self._traceback, self._has_head = traceback, has_head
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as text."""
         level = _TEXT_LEVELS.get(record.levelname, record.levelname)
-        head = f"{utc(record.created)} {level:<5} {_room(record)}: {printable(record.getMessage())}"
-        line = " ".join([head, *(f"{name}={_quoted(str(value))}" for name, value in _fields(record).items())])
+        head = [f"{utc(record.created)} {level:<5}"] if self._has_head else []
+        line = " ".join(
+            [
+                *head,
+                f"{_room(record)}: {printable(record.getMessage())}",
+                *(f"{name}={_quoted(str(value))}" for name, value in _fields(record).items()),
+            ]
+        )
         if not record.exc_info or record.exc_info[1] is None:
             return line
         line += f" error={_quoted(error_text(record.exc_info[1]))}"

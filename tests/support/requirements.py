@@ -20,6 +20,7 @@ PACKAGES: Mapping[str, Mapping[str, str]] = {
         "chromium": "chromium",
         "chromedriver": "chromium-driver",
     },
+    "hosts": {"systemd-analyze": "systemd", "zsh": "zsh", "fish": "fish", "man": "man-db"},
     "containers": {
         **_IMAGE,
         "docker-compose": "docker-compose",
