@@ -62,7 +62,7 @@ def setenv_text(source: ClusterAccess, destination: ClusterAccess, addresses: Li
         "DNS_LISTEN": str(addresses.shim),
         "CONSOLE_LISTEN": str(addresses.replicator),
         "CONTROL_CENTER_LISTEN": f"{addresses.shim.host}:0",
-        "CONTROL_CENTER_HISTORY": "",
+        "CONTROL_CENTER_HISTORY": "none",
     }
     return "".join(f"export {name}='{value}'\n" for name, value in values.items())
 

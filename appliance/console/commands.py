@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from appliance.clock import now_ms
-from appliance.console.model.actions import DOCTOR
+from appliance.console.model.actions import DOCTOR, Proposal
 from appliance.errors import ApplianceError
 from appliance.program import OPERATOR_VARIABLE
 from appliance.runtime.background import ended
@@ -17,6 +17,8 @@ from appliance.runtime.child_process import killed_with_parent
 _LINES_MAX = 400
 _LINE_MAX = 1000
 _OUTPUT_MAX = 1024 * 1024
+_PROPOSED_MS = 600_000
+"""Longest time between the end of a dry run and the command itself."""
 _END_SECONDS = 5.0
 """Time that a command has to end when it is told to. Killed, the same command again finishes its work."""
 
@@ -98,6 +100,8 @@ class Commands:
     def __init__(self, env_file: Path) -> None:
         self.last: CommandRun | None = None
         self.diagnosis: CommandRun | None = None
+        self.proposed: tuple[str, Proposal] | None = None
+        """The proposal whose dry run is the last command, behind the session that it is for."""
         self._env_file = env_file
         self._running: asyncio.Task[None] | None = None
 
@@ -105,6 +109,17 @@ class Commands:
     def running(self) -> bool:
         """True while a command runs."""
         return self._running is not None and not self._running.done()
+
+    def proposal(self, session: str) -> Proposal | None:
+        """What the last command, a dry run, has shown for this session some minutes ago at most."""
+        run = self.last
+        shown = run and not self.running and run.exit_code == 0 and run.ended and now_ms() - run.ended < _PROPOSED_MS
+        return self.proposed[1] if shown and self.proposed and self.proposed[0] == session else None
+
+    def propose(self, session: str, proposal: Proposal, user: str) -> None:
+        """Start the dry run of a proposal."""
+        self.start(f"{proposal.title}, dry run", proposal.dry_run, user=user)
+        self.proposed = session, proposal
 
     def start(self, title: str, *commands: Sequence[str], user: str = "") -> None:
         """Start the commands, one after the other, in the name of ``user``, or of this process's if it is empty.
@@ -114,6 +129,7 @@ class Commands:
         """
         if self.running:
             raise CommandBusy("another command runs: wait for its end")
+        self.proposed = None
         self._running = asyncio.create_task(self._run(title, commands, user), name="console command")
 
     async def _run(self, title: str, commands: Sequence[Sequence[str]], user: str) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 from appliance.clock import now_ms
 from appliance.console.commands import CommandRun, Commands
-from appliance.console.model.actions import ACTIONS, commands, holds, problems_with_commands, stops
-from appliance.console.model.charts import chart, marks
+from appliance.console.model.actions import ACTIONS, Proposal, commands, holds, problems_with_commands, stops
+from appliance.console.model.charts import chart, marks, spark
 from appliance.console.model.history import Sample
+from appliance.console.model.rings import Subject
 from appliance.console.model.tables import (
     PAGE_SIZE,
     Query,
@@ -18,6 +19,7 @@ from appliance.console.model.tables import (
     topics_page,
 )
 from appliance.console.model.text import count
+from appliance.console.model.worst import fact_since, headline
 from appliance.console.templating import filled
 from appliance.console.tunnel import TunnelView
 from appliance.console.watch import LinkWatch
@@ -30,13 +32,13 @@ from appliance.status.model.topic_status import TopicStatus, total
 
 _LINES_MAX = 20
 _UNKNOWN_SAMPLE = Sample(0, None, None, None, None, None)
-_TUNNEL, _DOCTOR = "tunnel", "doctor"
+_TUNNEL = "tunnel"
 _TABS = (
     ("", "Link"),
     ("topics", "Topics"),
     ("groups", "Groups"),
     (_TUNNEL, "Tunnel"),
-    (_DOCTOR, "Doctor"),
+    ("doctor", "Doctor"),
     ("events", "Events"),
     ("actions", "Commands"),
 )
@@ -59,11 +61,15 @@ _LABELS = {
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """The viewer of a page: ``allowed`` to send commands; ``message`` is for them alone; ``user`` has logged in."""
+    """The viewer of a page: ``allowed`` to send commands; ``message`` is for them alone; ``user`` has logged in.
+
+    ``proposal`` is the command whose dry run they have seen.
+    """
 
     allowed: bool = False
     message: str = ""
     user: str = ""
+    proposal: Proposal | None = None
 
 
 class LinkPages:
@@ -77,9 +83,9 @@ class LinkPages:
         self._started = now_ms()
 
     @property
-    def path_tab(self) -> str:
-        """The tab of the last diagnosis, and of both ends of the tunnel if there is one."""
-        return _TUNNEL if self._settings.route is Route.TUNNEL else _DOCTOR
+    def has_tunnel(self) -> bool:
+        """True if the source is reached by the tunnel."""
+        return self._settings.route is Route.TUNNEL
 
     def card(self) -> dict[str, Any]:
         """The link in a few numbers, as JSON: for the overview, here and in the other control centers of the VM."""
@@ -91,6 +97,7 @@ class LinkPages:
             "destination": self._settings.destination.cluster_id,
             "state": self._state,
             "since": self._since,
+            "seen_since": self._watch.state_since,
             "at": snapshot.at if snapshot else None,
             "stale": not self._watch.fresh,
             "reason": "",
@@ -98,12 +105,14 @@ class LinkPages:
             "lag_seconds": sample.lag_seconds,
             "records": sample.records,
             "topics": _topic_count(snapshot) if snapshot else None,
+            "spark": spark(self._watch.history, Subject()),
             "problems": len(problems(snapshot)) if snapshot else None,
         }
 
     def overview(self, others: list[dict[str, Any]]) -> str:
         """The page of all links: this one, and the cards of ``others``."""
-        own = {**self.card(), "url": f"/links/{self.link}/"}
+        worst = headline(self._watch.snapshot) if self._watch.snapshot and self._watch.fresh else ""
+        own = {**self.card(), "url": f"/links/{self.link}/", "headline": worst}
         return filled("overview.html", title="Control center", cards=[own, *others])
 
     def main(self, tier: str) -> str:
@@ -115,6 +124,7 @@ class LinkPages:
                 "copied": total(topic.copied for topic in snapshot.topics),
                 "topics": topics,
                 "partitions": sum(len(topic.partitions) for topic in snapshot.topics) if topics is not None else None,
+                "headline": headline(snapshot),
                 "problems": troubles[:_LINES_MAX],
                 "more_problems": max(0, len(troubles) - _LINES_MAX),
                 "remarks": remarks(snapshot)[:_LINES_MAX],
@@ -122,7 +132,7 @@ class LinkPages:
                 "more_lanes": max(0, len(lanes) - PAGE_SIZE),
             }
         values["beside"] = {"replicator": self._watch.replicator_unknown, "tunnel": self._watch.tunnel_fault}
-        values["has_tunnel"] = self.path_tab == _TUNNEL
+        values["has_tunnel"] = self.has_tunnel
         return self._page("link.html", "", sample=self._sample, **self._charts(tier), **values)
 
     def chart(self, tier: str, topic: str) -> dict[str, Any]:
@@ -140,13 +150,16 @@ class LinkPages:
     def topics(self, query: Query) -> str:
         """The table of topics."""
         snapshot = self._watch.snapshot
-        return self._page("topics.html", "topics", page=topics_page(snapshot.topics if snapshot else (), query))
+        page = topics_page(snapshot.topics if snapshot else (), query)
+        sparks = [spark(self._watch.history, Subject(topic.name)) for topic in page.rows]
+        return self._page("topics.html", "topics", page=page, sparks=sparks)
 
     def topic(self, name: str, query: Query, tier: str) -> str | None:
         """One topic with its partitions; None if there is no such topic."""
         topic = self._topic(name)
         if topic is None:
             return None
+        page = partitions_page(topic.partitions, query)
         faults, gaps = stops(topic), [gap for p in topic.partitions for gap in p.gaps or ()]
         return self._page(
             "topic.html",
@@ -154,7 +167,8 @@ class LinkPages:
             **self._charts(tier, name),
             topic=topic,
             topic_commands=commands(topic),
-            page=partitions_page(topic.partitions, query),
+            page=page,
+            sparks=[spark(self._watch.history, Subject(name, each.partition)) for each in page.rows],
             stops=faults[:_LINES_MAX],
             notes=holds(topic)[:_LINES_MAX],
             gaps=gaps[:PAGE_SIZE],
@@ -173,25 +187,33 @@ class LinkPages:
         more = max(0, len(events) - 2 * PAGE_SIZE)
         return self._page("events.html", "events", events=events[: 2 * PAGE_SIZE], more=more, started=self._started)
 
-    def tunnel(self, view: TunnelView, viewer: Viewer) -> str:
-        """Both ends of the tunnel, and the last diagnosis."""
+    def tunnel(self, view: TunnelView) -> str:
+        """Both ends of the tunnel."""
+        return self._page("tunnel.html", _TUNNEL, view=view)
+
+    def doctor(self, viewer: Viewer) -> str:
+        """The last diagnosis, step by step."""
         diagnosis = self._commands.diagnosis
         return self._page(
-            "tunnel.html",
-            self.path_tab,
-            view=view,
+            "doctor.html",
+            "doctor",
             diagnosis=diagnosis,
             steps=_steps(diagnosis) if diagnosis else (),
             doctor_command=DOCTOR,
             doctor_here=not DOCTOR_ELSEWHERE,
+            message=viewer.message,
             **self._commanding(viewer),
         )
 
     def actions(self, viewer: Viewer) -> str:
-        """The commands, for those who have given the token."""
+        """The commands, for those who have given the token, and what resolves the present problems."""
+        snapshot = self._watch.snapshot
+        remedies = [each for each in problems_with_commands(snapshot) if each.commands] if snapshot else []
         return self._page(
             "actions.html",
             "actions",
+            remedies=remedies[:_LINES_MAX],
+            proposal=viewer.proposal,
             actions=ACTIONS,
             labels=_LABELS,
             last=self._commands.last,
@@ -204,7 +226,6 @@ class LinkPages:
         own = self._settings.control_center
         return {
             "allowed": viewer.allowed,
-            "guarded": bool(own.token or own.login),
             "takes_token": bool(own.token),
             "has_login": bool(own.login),
             "user": viewer.user,
@@ -214,6 +235,11 @@ class LinkPages:
     def login(self, message: str, path: str) -> str:
         """The page after a login, which leads to ``path`` by itself, or without one, which says why."""
         return filled("login.html", title="Login", link=self.link, message=message, path=path)
+
+    @property
+    def _guarded(self) -> bool:
+        """True if some may send commands."""
+        return bool(self._settings.control_center.token or self._settings.control_center.login)
 
     @property
     def _sample(self) -> Sample:
@@ -228,7 +254,7 @@ class LinkPages:
         """The start of the state: an old snapshot is the last that was known, unless it was unknown itself."""
         snapshot = self._watch.snapshot
         if snapshot is None or self._watch.fresh or snapshot.state is LinkState.UNKNOWN:
-            return self._watch.state_since
+            return fact_since(snapshot) if snapshot else None
         return snapshot.at
 
     def _topic(self, name: str) -> TopicStatus | None:
@@ -245,9 +271,11 @@ class LinkPages:
             destination=self._settings.destination.cluster_id,
             state=self._state,
             since=self._since,
+            seen_since=self._watch.state_since,
+            guarded=self._guarded,
             snapshot=self._watch.snapshot,
             stale=self._watch.snapshot is not None and not self._watch.fresh,
-            tabs=[each for each in _TABS if each[0] not in {_TUNNEL, _DOCTOR} - {self.path_tab}],
+            tabs=[each for each in _TABS if self.has_tunnel or each[0] != _TUNNEL],
             tab=tab,
             **values,
         )

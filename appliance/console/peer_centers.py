@@ -21,6 +21,7 @@ from typing import Any
 
 from aiohttp import web
 
+from appliance.console.model.charts import SPARK_POINTS
 from appliance.settings.control_center import PAGE_URL
 
 CARD_SECONDS = 2.0
@@ -32,8 +33,9 @@ _NUMBER_MAX = 1e14
 """A time in milliseconds is less until the year 5138."""
 _UCRED = struct.Struct("iII")  # process, user and group (unix(7))
 _TEXTS = ("link", "replicator", "source", "destination", "state", "url")
-_NUMBERS = ("since", "at", "lag_records", "lag_seconds", "records", "topics", "problems")
+_NUMBERS = ("since", "seen_since", "at", "lag_records", "lag_seconds", "records", "topics", "problems")
 _NOBODY: dict[str, Any] = {**dict.fromkeys((*_TEXTS, *_NUMBERS)), "state": "unknown", "stale": True, "reason": ""}
+_NOBODY |= {"spark": [], "headline": ""}
 
 
 def socket_of(directory: Path, link: str) -> Path:
@@ -114,7 +116,13 @@ def _read_card(document: object, path: Path) -> dict[str, Any]:
         raise ValueError("it sends no card of this link")
     url = texts["url"] if re.fullmatch(PAGE_URL, texts["url"]) else ""
     numbers = {name: value if _is_number(value := card.get(name)) else None for name in _NUMBERS}
-    return {**texts, **numbers, "url": url, "reason": "", "stale": card.get("stale") is not False}
+    spark = [each if _is_number(each) else None for each in card["spark"]] if _is_list(card.get("spark")) else []
+    known = {**_NOBODY, **texts, **numbers, "spark": spark}
+    return {**known, "url": url, "stale": card.get("stale") is not False}
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list) and len(value) <= SPARK_POINTS
 
 
 def _text(value: object) -> str:

@@ -15,7 +15,7 @@ from appliance.clock import now_ms
 from appliance.console import connect_routes
 from appliance.console.access import Access, Right, from_elsewhere, known_host
 from appliance.console.commands import CommandBusy, Commands
-from appliance.console.model.actions import ACTIONS, DOCTOR
+from appliance.console.model.actions import ACTIONS, DOCTOR, remedy_proposal
 from appliance.console.model.tables import Query
 from appliance.console.pages import LinkPages, Viewer
 from appliance.console.peer_centers import PeerCenters, came_by_socket
@@ -30,6 +30,8 @@ from appliance.status.model.document import health
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
+REMEDY, CONFIRMED = "remedy", "confirmed"
+"""Addresses beside those of the commands: the remedy of a problem, and the command whose dry run has been seen."""
 _FORM_BYTES_MAX = 64 * 1024
 _CACHED_MAX = 64
 _ASSETS = Path(__file__).parent / "assets"
@@ -91,9 +93,10 @@ class ConsoleServer:
                 web.get(f"{own}/", self._cached(lambda request: self._pages.main(_tier(request)))),
                 web.get(f"{own}/topics", self._cached(lambda request: self._pages.topics(_query(request)))),
                 web.get(f"{own}/topics/{{topic}}", self._cached(self._topic)),
-                web.get(f"{own}/groups", self._cached(lambda request: self._pages.groups(_query(request)))),
+                web.get(f"{own}/groups", self._cached(lambda request: self._pages.groups(_query(request, "name")))),
                 web.get(f"{own}/events", self._cached(lambda _: self._pages.events())),
-                web.get(f"{own}/{self._pages.path_tab}", self._tunnel_page),
+                *([web.get(f"{own}/tunnel", self._tunnel_page)] if self._pages.has_tunnel else []),
+                web.get(f"{own}/doctor", self._doctor),
                 web.get(f"{own}/actions", self._actions),
                 web.get(f"{own}/history.json", self._history),
                 web.get(f"{own}/overview", self._overview),
@@ -198,7 +201,11 @@ class ConsoleServer:
 
     async def _tunnel_page(self, request: web.Request) -> web.StreamResponse:
         self._watch.mark_viewed()
-        return _html(request, self._pages.tunnel(await self._tunnel(), self._viewer(request)))
+        return _html(request, self._pages.tunnel(await self._tunnel()))
+
+    async def _doctor(self, request: web.Request) -> web.StreamResponse:
+        self._watch.mark_viewed()
+        return _html(request, self._pages.doctor(self._viewer(request)))
 
     async def _actions(self, request: web.Request) -> web.StreamResponse:
         self._watch.mark_viewed()
@@ -208,7 +215,8 @@ class ConsoleServer:
         user = self._sessions.user(request)
         if not self.allowed(request):
             return Viewer(user=user)
-        return Viewer(allowed=True, message=self._messages.get(self._sessions.key(request), ""), user=user)
+        key = self._sessions.key(request)
+        return Viewer(True, self._messages.get(key, ""), user, self._commands.proposal(key))
 
     async def _history(self, request: web.Request) -> web.StreamResponse:
         return web.json_response(self._pages.chart(_tier(request), request.query.get("topic", "")))
@@ -226,16 +234,30 @@ class ConsoleServer:
         if not self.allowed(request):
             raise web.HTTPForbidden(reason="this needs an operator")
         name = request.match_info["action"]
-        if name not in ACTIONS:
+        if name not in (*ACTIONS, REMEDY, CONFIRMED):
             raise web.HTTPNotFound(reason="there is no such command")
         form = await form_of(request)
         self._messages = {}
         try:
-            line = ACTIONS[name].command_line(form, self._pages.link)
-            self._commands.start(ACTIONS[name].title, line, user=self._sessions.user(request))
+            self._start(name, form, self._sessions.key(request), self._sessions.user(request))
         except (SettingsError, CommandBusy) as error:
             self._messages = {self._sessions.key(request): str(error)}
-        return redirect(f"/links/{self._pages.link}/{self._pages.path_tab if name == DOCTOR else 'actions'}")
+        return redirect(f"/links/{self._pages.link}/{name if name == DOCTOR else 'actions'}")
+
+    def _start(self, name: str, form: Mapping[str, str], session: str, user: str) -> None:
+        """Start what only shows something, or a dry run, or the command whose dry run this session has seen."""
+        if name == CONFIRMED:
+            proposal = self._commands.proposal(session)
+            if proposal is None or form.get("command") != " ".join(proposal.command):
+                raise SettingsError(["nothing has been done: its dry run comes first"])
+            proposal.confirm(form)
+            self._commands.start(proposal.title, proposal.command, user=user)
+        elif name == REMEDY:
+            self._commands.propose(session, remedy_proposal(self._watch.snapshot, form.get("command", "")), user)
+        elif (proposal := ACTIONS[name].proposal(form, self._pages.link)) and ACTIONS[name].only_shows:
+            self._commands.start(proposal.title, proposal.command, user=user)
+        else:
+            self._commands.propose(session, proposal, user)
 
 
 def _shows_certificate(request: web.Request) -> bool:
@@ -243,13 +265,13 @@ def _shows_certificate(request: web.Request) -> bool:
     return bool(request.transport and request.transport.get_extra_info("peercert"))
 
 
-def _query(request: web.Request) -> Query:
+def _query(request: web.Request, sort: str = "state") -> Query:
     query: Mapping[str, Any] = request.query
     page = query.get("page", "1")
     return Query(
         text=query.get("text", "")[:249],
         state=query.get("state", ""),
-        sort=query.get("sort", "name"),
+        sort=query.get("sort", sort),
         down="down" in query,
         page=int(page) if page.isascii() and page.isdigit() and len(page) < 7 else 1,
     )

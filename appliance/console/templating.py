@@ -1,5 +1,6 @@
 """The templates of the pages, and how they show states, numbers and times."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,12 +36,22 @@ def _looks(state: str) -> dict[str, str]:
 def _query(query: Query) -> str:
     values = {"text": query.text, "state": query.state, "sort": query.sort, "page": str(query.page)}
     plain = Query()
-    changed = {name: value for name, value in values.items() if value != str(getattr(plain, name))}
+    changed = {name: value for name, value in values.items() if name == "sort" or value != str(getattr(plain, name))}
     return urlencode(changed | ({"down": "1"} if query.down else {}))
 
 
 def _sorted_by(query: Query, column: str) -> str:
     return _query(replace(query, sort=column, down=query.sort == column and not query.down, page=1))
+
+
+def _spark(points: Sequence[float | None]) -> str:
+    """The path of a small chart, 60 wide and 18 high; a known point beside unknown ones is a dot."""
+    top, path, before = max([1.0, *(each for each in points if each is not None)]), "", None
+    for x, point in enumerate(points):
+        if point is not None:
+            path += f"{'M' if before is None else 'L'}{x} {17 - 16 * point / top:.1f}{'h0' if before is None else ''}"
+        before = point
+    return path
 
 
 def filled(template: str, /, **values: Any) -> str:
@@ -53,7 +64,7 @@ _ENVIRONMENT = Environment(
     undefined=StrictUndefined,
     autoescape=True,
     # Our own HTML is no str alone.
-    finalize=lambda value: printable(value, "\n\t\N{NARROW NO-BREAK SPACE}") if type(value) is str else value,
+    finalize=lambda value: printable(value, "\n\t") if type(value) is str else value,
     trim_blocks=True,
     lstrip_blocks=True,
 )
@@ -66,6 +77,7 @@ _ENVIRONMENT.filters |= {
     "utc": utc,
     "clock": clock,
     "sorted_by": _sorted_by,
+    "spark": _spark,
     "on_page": lambda query, page: _query(replace(query, page=page)),
     "topic_state": topic_state,
     "partition_state": partition_state,

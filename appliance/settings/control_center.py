@@ -18,6 +18,11 @@ PAGE_URL = r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[1-9][0-9]{0,4})
 _domains = listed(matching(r"[A-Za-z0-9._-]+", "a domain name, such as kafka.example.com"))
 _url = matching(f"(?:{PAGE_URL})?", "http://host:port or https://host:port")
 
+
+def _folder(text: str) -> Path | None:
+    return None if text == "none" else Path(text)
+
+
 _CERTIFICATE, _KEY = "CONSOLE_TLS_CERTIFICATE_FILE", "CONSOLE_TLS_KEY_FILE"
 _AUTHORITY = "CONSOLE_CLIENT_AUTHORITY_FILE"
 
@@ -48,8 +53,8 @@ class ControlCenterSettings:
         "Address, http://host:port, to which the VM's other control centers link; empty: as this one listens."
     )
     history: Path | None = variable(
-        "CONTROL_CENTER_HISTORY", optional(Path), "~/.local/state/kafka-cloud-replicator", Role.CONSOLE
-    ).purpose("Folder of a file of at most 4 MB with a day of charts and events, over a restart; empty: none.")
+        "CONTROL_CENTER_HISTORY", _folder, "~/.local/state/kafka-cloud-replicator", Role.CONSOLE
+    ).purpose("Folder of a file of at most 4 MB with a day of charts and events, over a restart; none: none.")
     certificate: Path | None = variable(_CERTIFICATE, optional(Path), roles=Role.CONSOLE).purpose(
         "PEM file of the page's certificate with its chain; empty: no TLS."
     )

@@ -105,7 +105,7 @@ def _in_a_container(role: Role, environment: Mapping[str, str], settings: Settin
     if role & Role.CONSOLE:
         changed |= {"CONTROL_CENTER_LISTEN": f"0.0.0.0:{CONTROL_CENTER_PORT}", "CONTROL_CENTER_LINKS": LINKS_DIRECTORY}
         (published,) = port_mappings(environment, settings, Role.CONSOLE)
-        changed["CONTROL_CENTER_HISTORY"] = HISTORY_DIRECTORY if settings.control_center.history else ""
+        changed["CONTROL_CENTER_HISTORY"] = HISTORY_DIRECTORY if settings.control_center.history else "none"
         changed["CONTROL_CENTER_URL"] = settings.control_center.url_at(published.at)
     if role & Role.REPLICATOR:
         changed |= {"CONSOLE_LISTEN": f"0.0.0.0:{CONSOLE_PORT}"}

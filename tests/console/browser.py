@@ -1,5 +1,6 @@
 """A real browser without a window, with its page's text and its requests."""
 
+import base64
 import contextlib
 import json
 import shutil
@@ -91,18 +92,19 @@ class Browser:
         assert self.errors == []
         assert {urlsplit(address).hostname for address in self.asked() if address.startswith("http")} <= {"127.0.0.1"}
 
-    def picture(self, path: Path) -> None:
-        """Save the whole page as a picture."""
-        height = self.driver.execute_script("return document.documentElement.scrollHeight")
-        width = self.driver.get_window_size()["width"]
-        self.driver.set_window_size(width, min(3000, max(700, height)))
+    def picture(self, path: Path, width: int, height: int) -> None:
+        """Save the page as a picture, from its beginning."""
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        wanted = {"format": "webp", "quality": 70, "clip": clip, "captureBeyondViewport": True}
         path.parent.mkdir(exist_ok=True)
-        self.driver.save_screenshot(str(path))
+        path.write_bytes(base64.b64decode(self.driver.execute_cdp_cmd("Page.captureScreenshot", wanted)["data"]))
 
-    def dark(self, dark: bool) -> None:
-        """Ask for the dark or the light look."""
+    def looks(self, *, dark: bool, width: int) -> None:
+        """Ask for the dark or the light look, on a screen of this width."""
         feature = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+        screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
 
 
 @contextlib.contextmanager

@@ -42,14 +42,20 @@ def _paused_and_resumed(center: Center, seen: Browser) -> None:
     seen.errors.clear()
     _give_token(center, seen)
     seen.fill("#pause-why", "maintenance of the racks")
-    seen.click("Pause")
+    seen.click("Pause: dry run")
+    seen.wait_for("Pause, dry run: done", "nothing has changed")
+    seen.open(f"{center.page}events")
+    assert "maintenance" not in seen.text(), seen.text()
+    seen.open(f"{center.page}actions")
+    seen.click("Pause now")
     seen.wait_for("Pause: done")
     seen.open(f"{center.page}events")
     seen.wait_for("paused: maintenance of the racks")
     seen.open(center.page)
     seen.wait_for("inactive")
     seen.open(f"{center.page}actions")
-    seen.click("Resume")
+    seen.click("Resume: dry run")
+    seen.click("Resume now")
     seen.wait_for("Resume: done")
     seen.open(center.page)
     seen.wait("copied again", lambda: seen.find(".badge")[0].text.endswith("copied"))
@@ -67,15 +73,18 @@ async def test_a_reset_needs_the_links_name_and_the_doctor_walks_the_path_at_a_c
 def _reset_and_diagnosed(center: Center, seen: Browser) -> None:
     _give_token(center, seen)
     for confirmed in ("orange", "orange-grape"):
-        for field, text in {"topic": "orders", "to": "earliest", "confirm": confirmed}.items():
+        for field, text in {"topic": "orders", "to": "earliest"}.items():
             seen.fill(f"#reset-{field}", text)
-        seen.click("Reset")
+        seen.click("Reset: dry run")
+        seen.fill("#confirm", confirmed)
+        seen.click("Reset now")
         seen.wait_for("type orange-grape to confirm it" if confirmed == "orange" else "Reset: done")
     seen.open(center.page)
     copied = lambda: [tile.text for tile in seen.find(".tile") if tile.text.startswith("Copied\n200")]  # noqa: E731
     seen.wait("every record copied again", copied)
     seen.open(f"{center.page}tunnel")
     seen.wait_for("The source VM's end", "Listens on")
+    seen.click("Doctor")
     seen.click("Run the doctor")
     seen.wait_for("the path works")
     assert len(seen.find("tbody tr")) > 10
@@ -149,8 +158,10 @@ async def test_the_charts_and_events_go_on_where_they_were_after_a_restart_of_th
             await asyncio.to_thread(seen.open, f"{page}actions")
             await asyncio.to_thread(seen.fill, "#token", TOKEN)
             await asyncio.to_thread(seen.click, "Give the token")
-            await asyncio.to_thread(seen.click, "Pause" if state == "paused" else "Resume")
-            await asyncio.to_thread(seen.wait_for, "done")
+            for button in ("{}: dry run", "{} now"):
+                title = "Pause" if state == "paused" else "Resume"
+                await asyncio.to_thread(seen.click, button.format(title))
+            await asyncio.to_thread(seen.wait_for, f"{title}: done")
             await asyncio.to_thread(seen.open, page)
             await asyncio.to_thread(seen.wait, "the curves", lambda: len(seen.find(".uplot canvas")) == 5)
             await asyncio.to_thread(seen.wait_for, "inactive" if state == "paused" else "copied")
@@ -185,14 +196,24 @@ async def test_a_stop_is_seen_live_with_its_reason_and_the_command_that_resolves
             "orders-0: stopped since",
             "bin/appliance resume --topic-name=orders --partition 0 --from earliest",
         )
-        options = ["--topic", "orders", "--partition", "0", "--from", "earliest"]
-        async with lasting.link.running("resume", *options) as resume:
-            assert await resume.wait(PATIENCE) == 0
+        await asyncio.to_thread(_resolved_by_the_page, lasting, seen)
         await asyncio.to_thread(_until_copied, seen)
         await asyncio.to_thread(seen.open, f"{lasting.page}topics/orders")
         await asyncio.to_thread(seen.wait_for, "Gaps", "130")
         await asyncio.to_thread(seen.open, f"{lasting.page}events")
         await asyncio.to_thread(seen.wait_for, "gap from offset 100 on", "no longer stopped")
+
+
+def _resolved_by_the_page(center: Center, seen: Browser) -> None:
+    _give_token(center, seen)
+    seen.open(center.page)
+    seen.wait_for("1 of 2 partitions stopped")
+    seen.click("Resolve")
+    seen.click("Dry run")
+    seen.wait_for("Resume, dry run: done", "nothing has changed")
+    seen.click("Resume now")
+    seen.wait_for("Resume: done")
+    seen.open(center.page)
 
 
 def _until_copied(seen: Browser) -> None:

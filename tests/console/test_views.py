@@ -12,7 +12,7 @@ from tests.support.groups import commit
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-VIEWS = ("", "topics", "topics/orders", "groups", "tunnel", "events", "actions")
+VIEWS = ("", "topics", "topics/orders", "groups", "tunnel", "doctor", "events", "actions")
 
 
 async def test_the_link_its_numbers_and_its_lanes_are_shown(lasting: Center, seen: Browser) -> None:
@@ -42,6 +42,7 @@ async def test_topics_are_searched_sorted_and_opened(lasting: Center, seen: Brow
 def _topics_shown(center: Center, seen: Browser) -> None:
     seen.open(f"{center.page}topics")
     seen.wait_for("orders-eu", "orders-us")
+    seen.click("Topic")
     seen.click("Topic ▴")
     _names_become(seen, "orders-us", "orders-eu", "orders")
     seen.fill("#text", "EU")
@@ -50,7 +51,7 @@ def _topics_shown(center: Center, seen: Browser) -> None:
     seen.open(f"{center.page}topics")
     seen.click("orders")
     seen.wait_for("copied to orders.copy")
-    assert len(seen.find("tbody tr")) == 2
+    assert len(seen.find(".scroll tbody tr")) == 2
 
 
 def _names_become(seen: Browser, *names: str) -> None:

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from appliance.console.access import Access, Right
@@ -21,6 +21,8 @@ from appliance.status.model.facts import DestinationFacts, Log, SourceFacts
 from appliance.status.model.snapshot import Snapshot
 from tests.support.facts import COPY_ID, NOW, RUN, SOURCE_ID, metadata, positions_topic, settings, snapshot
 from tests.support.settings import REQUIRED
+
+_NO_TUNNEL = TunnelView()
 
 
 def watch_of(*taken: Snapshot, clock: Callable[[], float] = time.monotonic) -> LinkWatch:
@@ -41,19 +43,21 @@ def watch_of(*taken: Snapshot, clock: Callable[[], float] = time.monotonic) -> L
 
 @contextlib.asynccontextmanager
 async def shown(
-    taken: Snapshot | None,
+    taken: Snapshot | Sequence[Snapshot] | None,
     env_file: Path = Path("setenv.sh"),
     links: Path | None = None,
     metrics: Callable[[Target], Awaitable[tuple[int, bytes]]] | None = None,
+    tunnel: TunnelView = _NO_TUNNEL,
     **changed: str,
 ) -> AsyncIterator[str]:
-    """Serve one snapshot, among the control centers of ``links``; yield the address."""
+    """Serve a snapshot, or the last of some, among the control centers of ``links``; yield the address."""
 
-    async def no_tunnel() -> TunnelView:
-        return TunnelView()
+    async def shown_tunnel() -> TunnelView:
+        return tunnel
 
+    snapshots = [taken] if isinstance(taken, Snapshot) else taken or ()
     own, clock = settings(**changed), (lambda: 1000.0)
-    watch, commands = watch_of(*filter(None, [taken]), clock=clock), Commands(env_file)
+    watch, commands = watch_of(*snapshots, clock=clock), Commands(env_file)
     socket = socket_of(links, own.tunnel.link) if links else None
 
     async def no_metrics(at: Target) -> tuple[int, bytes]:
@@ -68,7 +72,7 @@ async def shown(
         commands,
         PeerCenters(links, socket),
         access,
-        no_tunnel,
+        shown_tunnel,
         metrics or no_metrics,
     )
     async with (

@@ -97,7 +97,7 @@ class Link:
         """
         name = f"{command}-{time.monotonic_ns()}"
         env_file = self.directory / f"{name}.sh"
-        variables = self.variables() | ({"CONTROL_CENTER_HISTORY": ""} if command == "console" else {}) | changed
+        variables = self.variables() | ({"CONTROL_CENTER_HISTORY": "none"} if command == "console" else {}) | changed
         env_file.write_text("".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items()))
         env_file.chmod(0o600)
         beginning = release.program if release else (sys.executable, "-m", program)

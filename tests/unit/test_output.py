@@ -102,7 +102,7 @@ def test_a_name_is_text_in_every_view(name: str) -> None:
     assert is_text(drawn(rendered(taken)))
     assert json.loads(json.dumps(document(taken)))["topics"][0]["topic"] == name
     assert is_text(json.dumps(document(taken), indent=2))
-    assert is_text(pages(taken, name), "\n\t\u202f")
+    assert is_text(pages(taken, name), "\n\t")
     exposed = exposition(taken, fresh=True).decode()
     assert is_text(exposed)
     labels = [s.labels for family in text_string_to_metric_families(exposed) for s in family.samples]

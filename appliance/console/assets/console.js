@@ -104,7 +104,8 @@
         const x = u.valToPos(at, "x", true);
         u.ctx.fillStyle = colours[kind];
         u.ctx.fillRect(x - 1, u.bbox.top, 2, u.bbox.height);
-        u.ctx.fillText(kind[0].toUpperCase(), x + 4, u.bbox.top + 10 * devicePixelRatio);
+        u.ctx.textAlign = "left";
+        u.ctx.fillText(kind[0].toUpperCase(), x + 4 * devicePixelRatio, u.bbox.top + 10 * devicePixelRatio);
       }
     }
     const curve = ({ name }, i) => ({ label: data.length > 2 ? name : plot.dataset.label, stroke: i ? `hsl(${(i * 67) % 360} 60% 50%)` : accent, width: i ? 1.25 : 2, fill: i ? undefined : accent + "22", value: (_u, v) => format(v), spanGaps: false });

@@ -1,12 +1,15 @@
 """The operator's commands: those that the page starts, and those to copy that may resolve a problem."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from appliance.errors import SettingsError
 from appliance.link.model.problems import Fault
+from appliance.link.model.stops import Remedy
 from appliance.program import DOCTOR as DOCTOR_COMMAND
-from appliance.program import DOCTOR_ELSEWHERE
+from appliance.program import DOCTOR_ELSEWHERE, quoted
 from appliance.status.model.messages import Subject, held_by, problems_by_subject, remedies
 from appliance.status.model.snapshot import ClusterStatus, Snapshot
 from appliance.status.model.topic_status import TopicStatus
@@ -15,10 +18,30 @@ DOCTOR = "doctor"
 
 
 @dataclass(frozen=True, slots=True)
+class Proposal:
+    """A command that is carried out once its dry run has been seen; ``typed`` is the text that confirms it, if any."""
+
+    title: str
+    command: tuple[str, ...]
+    typed: str = ""
+
+    @property
+    def dry_run(self) -> tuple[str, ...]:
+        """The command that shows what this one would change."""
+        return self.command[0], "--dry-run", *(word for word in self.command[1:] if word != "--yes")
+
+    def confirm(self, form: Mapping[str, str]) -> None:
+        """Refuse a form that does not confirm it."""
+        if self.typed and form.get("confirm", "").strip() != self.typed:
+            raise SettingsError([f"{self.title}: type {self.typed} to confirm it"])
+
+
+@dataclass(frozen=True, slots=True)
 class Action:
     """A command: its words, the fields of its form, and whether the link's name has to be typed to confirm it.
 
-    ``fields`` maps the field of a form to the option that gets its text; ``needed`` may not be empty.
+    ``fields`` maps the field of a form to the option that gets its text; ``needed`` may not be empty. One that
+    ``only_shows`` changes nothing, and needs no dry run.
     """
 
     title: str
@@ -27,15 +50,15 @@ class Action:
     fields: Mapping[str, str]
     needed: tuple[str, ...] = ()
     confirmed: bool = False
+    only_shows: bool = False
 
-    def command_line(self, form: Mapping[str, str], link: str) -> list[str]:
-        """The arguments of ``bin/appliance`` for a filled-in form."""
-        if self.confirmed and form.get("confirm", "").strip() != link:
-            raise SettingsError([f"{self.title}: type {link} to confirm it"])
+    def proposal(self, form: Mapping[str, str], link: str) -> Proposal:
+        """The command of a filled-in form."""
         if missing := [name for name in self.needed if not form.get(name, "").strip()]:
             raise SettingsError([f"{self.title}: missing: {', '.join(missing)}"])
         texts = {option: form.get(name, "").strip() for name, option in self.fields.items()}
-        return [*self.words, *(f"{option}={text}" for option, text in texts.items() if text)]
+        options = [f"{option}={text}" for option, text in texts.items() if text]
+        return Proposal(self.title, (*self.words, *options), link if self.confirmed else "")
 
 
 _CHOICE = {"topic": "--topic", "why": "--why"}
@@ -46,6 +69,7 @@ _DOCTOR = Action(
     "Tries the whole path step by step, and names what to change.",
     ("doctor", "destination", "--json"),
     {},
+    only_shows=True,
 )
 
 ACTIONS: Mapping[str, Action] = {
@@ -58,12 +82,7 @@ ACTIONS: Mapping[str, Action] = {
         "Shows what a failover would lose now, and changes nothing.",
         ("failover", "--dry-run"),
         {"topic": "--topic"},
-    ),
-    "promote-dry-run": Action(
-        "Promote, dry run",
-        "Shows what a promotion would change, and changes nothing.",
-        ("promote", "--dry-run"),
-        {"topic": "--topic"},
+        only_shows=True,
     ),
     "promote": Action(
         "Promote",
@@ -71,13 +90,6 @@ ACTIONS: Mapping[str, Action] = {
         ("promote", "--yes", "--wait", "60"),
         _CHOICE,
         confirmed=True,
-    ),
-    "reset-dry-run": Action(
-        "Reset, dry run",
-        "Shows which offsets would be left out or copied again, and changes nothing.",
-        ("reset", "--dry-run"),
-        _PLACE,
-        needed=("to",),
     ),
     "reset": Action(
         "Reset",
@@ -91,8 +103,16 @@ ACTIONS: Mapping[str, Action] = {
 }
 """The commands by the name in their address."""
 
-Commands = tuple[tuple[str, str], ...]
-"""Commands to copy, each behind its effect."""
+
+class Shown(NamedTuple):
+    """A command to copy, and its effect; ``words`` are its arguments if the page may run it."""
+
+    effect: str
+    text: str
+    words: tuple[str, ...] = ()
+
+
+Commands = tuple[Shown, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +140,24 @@ def problems_with_commands(snapshot: Snapshot) -> list[Problem]:
 def commands(subject: Subject) -> Commands:
     """The commands that may resolve a problem."""
     if isinstance(subject, ClusterStatus):
-        return (("test the path step by step", DOCTOR_COMMAND),)
-    return tuple((each.effect, each.command) for each in remedies(subject))
+        return (Shown("test the path step by step", DOCTOR_COMMAND),)
+    return tuple(Shown(each.effect, each.command, _words(each)) for each in remedies(subject))
+
+
+def _words(remedy: Remedy) -> tuple[str, ...]:
+    """The arguments of a remedy that resumes; none if the operator has to add an offset."""
+    words = tuple(shlex.split(remedy.arguments))
+    whole = " ".join(map(quoted, words)) == remedy.arguments and "OFFSET" not in words
+    return words if whole and words[0] == "resume" else ()
+
+
+def remedy_proposal(snapshot: Snapshot | None, text: str) -> Proposal:
+    """The remedy of a present problem whose command this is."""
+    shown = [each for problem in (problems_with_commands(snapshot) if snapshot else ()) for each in problem.commands]
+    for each in shown:
+        if each.text == text and each.words:
+            return Proposal("Resume", each.words)
+    raise SettingsError(["there is no such problem any more"])
 
 
 def stops(topic: TopicStatus) -> list[StoppedPartition]:

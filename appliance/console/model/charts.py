@@ -11,8 +11,7 @@ from appliance.listing import some
 
 _LINES_MAX = 10
 """Partitions in a topic's chart."""
-_SPARK = 60
-"""Points of a small chart."""
+SPARK_POINTS = 60
 _MARKS = 120
 """Marks of one kind that a chart has room for; those beside each other become one."""
 
@@ -23,14 +22,13 @@ def chart(history: History, events: Iterable[Event], link: str, tier: str, topic
     own = [one for one in rings.of if one.topic == topic]
     own = sorted(own, key=lambda one: (one.partition < 0, rings.peak(one)), reverse=True)[: 1 + _LINES_MAX]
     times, curves = rings.curves(own)
-    until = max(rings.at)
     names = [one.topic or "link" if one.partition < 0 else f"{topic}-{one.partition}" for one in own]
     return {
-        "from": until / 1000 - rings.step * rings.steps / 1000,
-        "to": until / 1000,
+        "from": rings.since / 1000,
+        "to": max(rings.at) / 1000,
         "at": [at / 1000 for at in times],
         "series": [{"name": name, **curve} for name, curve in zip(names, curves, strict=True)],
-        "marks": [{"at": mark.at / 1000, "kind": mark.mark} for mark in marks(history, events, link, tier, topic)],
+        "marks": [{"at": one.at / 1000, "kind": one.mark} for one in marks(history, events, link, tier, topic)],
     }
 
 
@@ -39,29 +37,27 @@ def marks(history: History, events: Iterable[Event], link: str, tier: str, topic
 
     A run on another host than the one before is a hand-over. With a topic, those of other topics are left out.
     """
-    rings = history.rings[tier]
-    since, width = max(rings.at) - rings.step * rings.steps, rings.step * rings.steps // _MARKS
-    found: dict[tuple[str, str | int], list[Event]] = {}
-    host = ""
+    rings, host = history.rings[tier], ""
+    found: dict[tuple[str, int], list[Event]] = {}
     for event in sorted(events):
-        kind = event.mark
+        kind, subjects = event.mark, {event.subject, event.subject.rpartition("-")[0]}
         if kind == RESTART:
             kind, host = HAND_OVER if host not in ("", event.by) else kind, event.by
-        elif topic and not {event.subject, event.subject.rpartition("-")[0]} & {topic, link, "the link"}:
+        elif topic and not subjects & {topic, link, "the link"}:
             continue
-        if kind and event.at >= since:
+        if kind and event.at >= rings.since:
+            width = rings.step * rings.steps // _MARKS
             found.setdefault((kind, event.at // width), []).append(replace(event, mark=kind))
     return [replace(all_of[0], subject=some([*{one.subject: 0 for one in all_of}])) for all_of in found.values()]
 
 
 def spark(history: History, subject: Subject) -> list[int | None]:
     """The lag of the last hour in a few points, the largest of each; empty if the subject has no curve."""
-    rings = history.rings["hour"]
+    rings, points = history.rings["hour"], list[int | None]([None]) * SPARK_POINTS
     if subject not in rings.of:
         return []
     times, (curves,) = rings.curves([subject])
-    first, points = max(rings.at) - rings.step * rings.steps, list[int | None]([None]) * _SPARK
     for at, lag in zip(times, curves["lag_records"], strict=True):
-        place = min(_SPARK - 1, (at - first) * _SPARK // (rings.step * rings.steps))
+        place = min(SPARK_POINTS - 1, (at - rings.since) * SPARK_POINTS // (rings.step * rings.steps))
         points[place] = points[place] if lag is None else max(int(lag), points[place] or 0)
     return points

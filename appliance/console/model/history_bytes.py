@@ -41,24 +41,18 @@ def from_bytes(link: str, content: bytes) -> tuple[History, list[Event]]:
     first, _, body = content.partition(b"\n")
     if first != _FORMAT and first.startswith(_KIND):
         raise NotReadable("it is of another release or machine")
+    history, unpacked = History(), zlib.decompressobj()
     try:
-        return _read(link, body)
+        head, _, numbers = unpacked.decompress(body, BYTES_MAX).partition(b"\n")
+        document = json.loads(head)
+        subjects = [Subject(str(topic), int(number)) for topic, number in document["subjects"]]
+        events = [Event(int(at), *map(str, texts)) for at, *texts in document["events"]]
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError, zlib.error) as error:
         raise NotReadable(str(error)) from error
-
-
-def _read(link: str, body: bytes) -> tuple[History, list[Event]]:
-    unpacked = zlib.decompressobj()
-    head, _, numbers = unpacked.decompress(body, BYTES_MAX).partition(b"\n")
-    document = json.loads(head)
-    if document["link"] != link:
-        raise ValueError(f"it is of the link {document['link']}")
-    subjects = [Subject(str(topic), int(number)) for topic, number in document["subjects"]]
-    history = History()
     history.keep(subjects[: TOPICS_MAX + PARTITIONS_MAX])
-    if not unpacked.eof or len(numbers) != sum(8 * len(ring) for ring in history.arrays):
-        raise ValueError("it is not whole")
+    whole = unpacked.eof and len(numbers) == sum(8 * len(ring) for ring in history.arrays)
+    if not whole or document["link"] != link:
+        raise NotReadable("it is not whole, or another link's")
     for ring in history.arrays:
-        ring[:] = array(ring.typecode, numbers[: 8 * len(ring)])
-        numbers = numbers[8 * len(ring) :]
-    return history, [Event(int(at), *map(str, texts)) for at, *texts in document["events"]]
+        ring[:], numbers = array(ring.typecode, numbers[: 8 * len(ring)]), numbers[8 * len(ring) :]
+    return history, events

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from appliance.console.model.worst import severity
 from appliance.groups.model.group_plan import GroupPlan
 from appliance.status.model.state_words import partition_state, topic_state
 from appliance.status.model.topic_status import PartitionStatus, TopicStatus
@@ -15,7 +16,10 @@ _Row = TypeVar("_Row")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The choice of a viewer: text in the name, a state, a column, a page from 1 on; ``down`` turns the order round."""
+    """The choice of a viewer: text in the name, a state, a column, a page from 1 on; ``down`` turns the order round.
+
+    By ``state`` the worst topics and partitions come first.
+    """
 
     text: str = ""
     state: str = ""
@@ -46,7 +50,7 @@ _TOPIC_COLUMNS: dict[str, Callable[[TopicStatus], Any]] = {
     "rate": lambda topic: topic.rate,
     "lag": lambda topic: topic.lag_records,
     "seconds": lambda topic: topic.lag_seconds,
-    "state": topic_state,
+    "state": lambda topic: severity(topic_state(topic), topic.lag_seconds),
 }
 _PARTITION_COLUMNS: dict[str, Callable[[PartitionStatus], Any]] = {
     "name": lambda partition: partition.partition,
@@ -57,7 +61,7 @@ _PARTITION_COLUMNS: dict[str, Callable[[PartitionStatus], Any]] = {
     "rate": lambda partition: partition.rate,
     "lag": lambda partition: partition.lag_records,
     "seconds": lambda partition: partition.lag_seconds,
-    "state": partition_state,
+    "state": lambda partition: severity(partition_state(partition), partition.lag_seconds),
 }
 _GROUP_COLUMNS: dict[str, Callable[[GroupPlan], Any]] = {
     "name": lambda group: group.name,

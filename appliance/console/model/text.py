@@ -6,11 +6,11 @@ _SPANS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def count(number: float | None) -> str:
-    """A whole number, with spaces between thousands; a small rate keeps a decimal."""
+    """A whole number, with commas between thousands; a small rate keeps a decimal."""
     if number is None:
         return UNKNOWN
     digits = 1 if isinstance(number, float) and 0 < number < 10 else 0
-    return f"{number:,.{digits}f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+    return f"{number:,.{digits}f}"
 
 
 def size(number: float | None) -> str:

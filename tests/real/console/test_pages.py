@@ -39,7 +39,7 @@ async def got(address: str, path: str, trusting: ssl.SSLContext | None = None, *
         return await answer.text()
 
 
-@pytest.mark.parametrize("tab", ["", "topics", "topics/orders", "groups", "events", "tunnel", "actions"])
+@pytest.mark.parametrize("tab", ["", "topics", "topics/orders", "groups", "events", "tunnel", "doctor", "actions"])
 async def test_case_281_no_page_shows_the_state_of_an_old_snapshot_as_the_present_one(tab: str) -> None:
     async with shown(of_size({"orders": 2}, now=at(60)), REPLICA_TOPICS_SOURCE_REGEX=".*") as address:
         page = await got(address, OWN + tab)

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from appliance.console.commands import Commands
-from appliance.console.pages import LinkPages, Viewer
+from appliance.console.pages import LinkPages
 from appliance.console.serving import serving
 from appliance.console.tunnel import TunnelView, tunnel_fault, tunnel_view
 from appliance.program import IN_CONTAINER
@@ -50,7 +50,7 @@ async def fault(sent: str) -> str:
 
 
 def shown(view: TunnelView) -> str:
-    return LinkPages(settings(), watch_of(), Commands(Path("setenv.sh"))).tunnel(view, Viewer())
+    return LinkPages(settings(), watch_of(), Commands(Path("setenv.sh"))).tunnel(view)
 
 
 @pytest.mark.parametrize(
@@ -91,10 +91,9 @@ from pathlib import Path
 from appliance.console.commands import Commands
 from appliance.console.model.actions import ACTIONS
 from appliance.console.pages import LinkPages, Viewer
-from appliance.console.tunnel import TunnelView
 from tests.support.console import watch_of
 from tests.support.facts import settings
-print("doctor" in ACTIONS, LinkPages(settings(), watch_of(), Commands(Path())).tunnel(TunnelView(), Viewer(True)))
+print("doctor" in ACTIONS, LinkPages(settings(), watch_of(), Commands(Path())).doctor(Viewer(True)))
 """
 
 

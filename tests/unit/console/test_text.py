@@ -4,7 +4,7 @@ from appliance.console.model.text import count, milliseconds, size, span
 
 
 @pytest.mark.parametrize(
-    ("number", "shown"), [(None, "unknown"), (0, "0"), (0.0, "0"), (3.25, "3.2"), (1234567, "1\u202f234\u202f567")]
+    ("number", "shown"), [(None, "unknown"), (0, "0"), (0.0, "0"), (3.25, "3.2"), (1234567, "1,234,567")]
 )
 def test_numbers(number: float | None, shown: str) -> None:
     assert count(number) == shown

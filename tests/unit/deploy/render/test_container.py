@@ -60,6 +60,15 @@ def test_case_1011_the_control_center_has_no_key_of_the_tunnel_and_asks_its_end_
     assert (found.tunnel.status.port, there.port) == (8081, 8081)
 
 
+def test_the_charts_are_kept_in_the_volume_or_not_at_all(tmp_path: Path) -> None:
+    page = next(one for one in SERVICES[DESTINATION_VM] if one.command == "console")
+    kept = [
+        settings(tmp_path, DESTINATION_VM, page, CONTROL_CENTER_HISTORY=given_folder).control_center.history
+        for given_folder in ("", "/srv/charts", "none")
+    ]
+    assert kept == [Path("/var/tmp"), Path("/var/tmp"), None]
+
+
 @given(secret=st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1))
 def test_a_secret_arrives_unchanged_at_every_service(tmp_path_factory: pytest.TempPathFactory, secret: str) -> None:
     changes = {"SOURCE_API_SECRET": secret, "SHARED_SECRET": REQUIRED["SHARED_SECRET"] + secret}
