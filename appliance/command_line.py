@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from appliance.command_table import COMMANDS
-from appliance.errors import ApplianceError, Interrupted, ToolMissing
+from appliance.errors import ApplianceError, Interrupted, ToolMissing, Unreachable
 from appliance.listing import did_you_mean
-from appliance.output import say_error, say_tracebacks
+from appliance.output import say, say_error, say_tracebacks
+from appliance.program import IN_CONTAINER, PROGRAM
 from appliance.runtime.command import Command, Run
 from appliance.runtime.confinement import keep_memory_private
 from appliance.settings.env_file import usual_file
@@ -22,6 +23,10 @@ _ENV_FILE = (
     "the settings (default: ./setenv.sh, which may be absent if they are in the process environment); the process "
     "environment takes precedence"
 )
+
+
+_OF_A_CONTAINER = Path("prepared", "replicator.sh")
+"""The settings of the replicator's container, as the prepare script writes them on a VM that has one."""
 
 
 def command(name: str) -> Command:
@@ -50,6 +55,8 @@ def run(arguments: Sequence[str]) -> int:
             return runner.run(_until_signalled(chosen.run, parsed)) if chosen else 2
     except ApplianceError as error:
         say_error(f"appliance {name}", error)
+        if isinstance(error, Unreachable) and _OF_A_CONTAINER.exists() and PROGRAM != IN_CONTAINER:
+            say(f"this VM runs containers, from which the brokers are reached: {IN_CONTAINER} {name}", error=True)
         return error.exit_code
 
 

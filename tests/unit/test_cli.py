@@ -1,5 +1,7 @@
 """The table of the commands."""
 
+import argparse
+import asyncio
 import os
 import signal
 import subprocess
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from appliance import cli, command_line
+from appliance.errors import Unreachable
 from appliance.runtime.command import Command
 
 PACKAGE = Path(cli.__file__).parent
@@ -65,6 +68,7 @@ CLOSED = """
 import os, sys
 from appliance import cli, command_line
 from appliance.output import say
+from appliance.errors import Unreachable
 from appliance.runtime.command import Command
 from appliance.tables import cell, show
 
@@ -92,6 +96,7 @@ STOPPED = """
 import os, signal, sys
 from appliance import cli, command_line
 from appliance.errors import Interrupted
+from appliance.errors import Unreachable
 from appliance.runtime.command import Command
 
 async def run(parsed, stopping):
@@ -115,3 +120,21 @@ def test_a_command_that_a_signal_ends_exits_by_its_own_code_or_if_it_did_not_fin
     assert (ended.returncode, ended.stderr) == (
         (0, "") if ends == "return 0" else (128 + number, "appliance status: stopped\n")
     )
+
+
+def test_case_1432_a_command_on_a_vm_with_containers_that_cannot_reach_the_brokers_names_the_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def unreachable(_: argparse.Namespace, __: asyncio.Event) -> None:
+        raise Unreachable("b0.orange does not answer")
+
+    told = []
+    monkeypatch.setattr(command_line, "command", lambda _: Command("", unreachable))
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        assert command_line.run(["verify"]) == 1
+        told.append(capsys.readouterr().err)
+        (tmp_path / "prepared").mkdir(exist_ok=True)
+        (tmp_path / "prepared" / "replicator.sh").touch()
+    assert told[0] == "appliance verify: b0.orange does not answer\n"
+    assert told[1].endswith(": docker-compose exec replicator appliance verify\n")
