@@ -130,7 +130,7 @@ async def test_a_stop_before_the_end_leaves_neither_a_file_nor_a_program_behind(
             await asyncio.sleep(0.1)
     started = family(process.pid)
     os.kill(process.pid, signal.SIGINT)
-    assert await process.wait(LONG) == 1
+    assert await process.wait(LONG) == 130
     assert [each for each in started if each.is_running() and each.status() != psutil.STATUS_ZOMBIE] == []
     assert "stopped before the end: there is no bundle" in process.log_file.read_text()
     assert bundles(tmp_path) == []

@@ -29,13 +29,14 @@ for name in ("environ", "mem", "maps"):
 """
 STARTED = f"""
 import shutil  # what it imports later: that user may not read our Python
-from appliance import cli
+import appliance.commands.completion
+from appliance import command_line
 {BECOME_SOMEBODY}
 ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # as in a process that began with this user
 print("begun", flush=True)
 sys.stdin.readline()
 try:
-    cli.main(["--help"])
+    command_line.run(["completion", "--none"])
 except SystemExit:
     print("ready", flush=True)
 sys.stdin.read()
