@@ -16,14 +16,14 @@ from appliance.doctor.clock import NTP, examine_clock
 from appliance.doctor.destination_rights import Destination
 from appliance.doctor.optional_rights import AclRights, FailbackRights, GroupRights
 from appliance.doctor.source_topics import SourceTopics
-from appliance.doctor.step import SETTINGS, Finding, Step, passed
+from appliance.doctor.step import SETTINGS, Finding, Step, failed, passed, skipped
 from appliance.doctor.tunnel import TunnelChecks, examine_through
-from appliance.errors import BrokerNotAllowed, NameUnresolved, TargetRefused, Unreachable
+from appliance.errors import ApplianceError, BrokerNotAllowed, NameUnresolved, TargetRefused, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.dial import accept_all
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.naming import Naming
-from appliance.settings.values import Route, Settings, Side
+from appliance.settings.values import Route, Settings, Side, TopicNaming
 from appliance.sql.model.statement import Statement
 from appliance.tls.identity import Identity
 from appliance.tunnel.model.allowlist import check_endpoint
@@ -75,6 +75,16 @@ class DestinationVm:
             session = await asyncio.to_thread(spark.sql_session)
             await asyncio.to_thread(check, session, statement, bool(self.settings.transform.salt))
         return passed(f"{statement.name}: accepted")
+
+    async def other_cluster(self) -> Finding:
+        """Check that the two clusters are not one, as which their names and addresses may not show."""
+        try:
+            ids = [(await side.cluster.metadata([])).cluster_id for side in (self.source, self.destination)]
+        except ApplianceError as error:
+            return skipped(f"not known: {error}")
+        if ids[0] and ids[0] == ids[1] and self.settings.topics.naming is not TopicNaming.EXACT:
+            return failed(f"the source and the destination are one cluster, {ids[0]}", _TWO)
+        return passed(f"{ids[0]} and {ids[1]}")
 
     async def clock(self) -> Finding:
         """Check this VM's clock."""
@@ -139,6 +149,7 @@ def _through_the_tunnel(settings: Settings, tunnel_checks: TunnelChecks) -> Brok
     )
 
 
+_TWO = "check SOURCE_BROKER_SERVERS and DESTINATION_BROKER_SERVERS"
 _KEY = "check DESTINATION_API_KEY and DESTINATION_API_SECRET"
 _TUNNEL = attrgetter("tunnel")
 _ACLS = attrgetter("settings.topics.follows_acls")
@@ -175,6 +186,7 @@ STEPS: tuple[Step[DestinationVm], ...] = (
     Step("destination: SASL", "destination: TLS", lambda vm: vm.destination.sasl(), _KEY),
     Step("destination: API versions", "destination: SASL", lambda vm: vm.destination.versions(), _ANSWER),
     Step("destination: broker ids", "destination: API versions", lambda vm: vm.destination.ids(), _ANSWER),
+    Step("two clusters", "source: broker ids", DestinationVm.other_cluster, _TWO),
     Step("destination: create", "destination: broker ids", lambda vm: vm.copies.create(), _ANSWER),
     Step("destination: write", "destination: broker ids", lambda vm: vm.copies.write(), _ANSWER),
     Step("destination: read and alter", "destination: broker ids", lambda vm: vm.copies.others(), _ANSWER),

@@ -182,7 +182,7 @@ async def test_the_command_prints_a_table_or_json_and_its_exit_code_is_0_for_a_w
         assert (await whole.wait(PATIENCE), await broken.wait(PATIENCE)) == (0, 1)
         answer = json.loads("\n".join(lines(whole)))
         table = "\n".join(lines(broken))
-    assert (answer["side"], answer["well"], len(answer["steps"])) == ("destination", True, 24)
+    assert (answer["side"], answer["well"], len(answer["steps"])) == ("destination", True, 25)
     assert {"step", "verdict", "seconds", "detail", "change"} == set(answer["steps"][0])
     assert "the path fails at: tunnel port" in table
     assert "start `appliance source` on this VM" in table
@@ -195,7 +195,7 @@ async def test_a_shim_that_does_not_run_is_told(path: Link) -> None:
     assert_breaks_at(report, "source: DNS", "does not answer", f"nobody answers at DNS_LISTEN={shim}: start `appliance")
     behind = [result.name for result in report.results if result.finding.verdict is Verdict.NOT_REACHED]
     names = ("TCP", "TLS", "SASL", "API versions", "broker ids", "read access", "failback")
-    assert behind == [f"source: {name}" for name in names]
+    assert behind == [*(f"source: {name}" for name in names), "two clusters"]
     assert finding(report, behind[-1]).detail == "behind: source: DNS"
 
 
@@ -407,6 +407,17 @@ async def test_without_a_tunnel_the_source_is_reached_directly(path: Link) -> No
     assert report.well
     assert with_verdict(report, Verdict.SKIPPED) == ["source: failback"]
     assert finding(report, "source: read access").detail == "2 topics: orders, orders-eu"
+
+
+async def test_case_1448_one_cluster_on_both_sides_is_found_by_its_own_id(path: Link) -> None:
+    # Another address of the same broker passed the settings and every step.
+    alias = {"DESTINATION_BROKER_SERVERS": f"127.0.4.1:{port(path)}", **dict.fromkeys(OF_THE_TUNNEL, "")}
+    servers = f"127.0.4.1:{path.orange.ports.home}"
+    as_source = {f"DESTINATION_{name}": path.variables()[f"SOURCE_{name}"] for name in ("CA_FILE",)}
+    key = {"DESTINATION_API_KEY": READER.key, "DESTINATION_API_SECRET": READER.secret.reveal()}
+    report = await examined(path, SOURCE_ROUTE="direct", SOURCE_BROKER_SERVERS=servers, **alias, **as_source, **key)
+    assert "two clusters" in with_verdict(report, Verdict.FAILED), report.as_json()
+    assert "are one cluster" in finding(report, "two clusters").detail
 
 
 async def test_without_a_tunnel_nobody_speaks_of_it_whatever_fails(path: Link) -> None:
