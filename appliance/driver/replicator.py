@@ -11,9 +11,11 @@ from appliance.driver.spark_start import SqlJobs
 from appliance.engine.control.client import DriverEndpoint
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.replicas import Replica
+from appliance.listing import some
 from appliance.runtime.background import unless_stopped
 from appliance.settings.engine import Bound
 from appliance.spark.session import Spark
+from appliance.timestamps import utc
 
 log = logging.getLogger("appliance.replicator")
 
@@ -48,6 +50,10 @@ class Replicator:
     async def run(self, spark: Spark, endpoint: DriverEndpoint, sql: SqlJobs) -> None:
         """Run one job after the other, until the stop or an end by itself."""
         jobs = self.jobs
+        if before := self.link.predecessors:
+            hosts, since = some(sorted({each.host for each in before})), utc(min(each.since for each in before) / 1000)
+            fields = {"run": before[0].run, "host": hosts, "since": since}
+            log.info("takes the lanes from an earlier run, which stops if it still runs", extra={"fields": fields})
         while not jobs.stopping.is_set() and not jobs.ending.begun.is_set():
             if jobs.reports.layout_changed.is_set():
                 await unless_stopped(jobs.stopping, self.lay_out(endpoint.run))

@@ -98,6 +98,13 @@ class Established:
         copied = {key: position.bytes for key, position in topic.positions.items()}
         return cls(topic.layout, topic.generation, topic.checkpoints[0].starts, producers, owners, copied, sql)
 
+    @property
+    def predecessors(self) -> list[Owner]:
+        """The owners of the newest run that has left its name in lanes; none before the first run."""
+        runs = [each for each in self.owners if each.run != OPERATOR]
+        newest = max(runs, key=lambda each: (each.generation, each.run), default=None)
+        return [each for each in runs if newest and each.run == newest.run]
+
     def newer_owner(self, run: str, generation: int) -> Owner | None:
         """The owner of a lane by whom a newer replicator than this run has taken over; None if there is none."""
         own = Owner(run, "driver", "", 0, generation)

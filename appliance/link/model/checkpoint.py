@@ -10,6 +10,7 @@ from appliance.link.model.layout import Layout, LayoutRecord
 from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.order import OrderRecord, Promise
 from appliance.link.model.position import Position, SourcePlace
+from appliance.timestamps import utc
 
 OPERATOR = "operator"
 """The run of an owner that is not a replicator: a command that changed a position."""
@@ -44,7 +45,7 @@ class Owner:
     generation: int = 1
 
     def __str__(self) -> str:
-        return f"{self.run} on {self.host}"
+        return f"{self.run} on {self.host} since {utc(self.since / 1000)}"
 
     def is_newer_than(self, other: "Owner") -> bool:
         """True when this run stays: simultaneous starts share a generation, and any order among them will do."""

@@ -31,7 +31,8 @@ async def test_of_two_engines_the_older_is_fenced_and_writes_nothing_more(pair: 
         pair.write(topic, 100)
         await newer.copy_all()
         await older.copy_until(until(lambda: _has_stopped(older)))
-        assert any(isinstance(fault, Fenced) for fault in older.faults.values())
+        (fenced,) = {str(fault) for fault in older.faults.values() if isinstance(fault, Fenced)}
+        assert fenced.endswith(f" by {newer.run} on host since 1970-01-01T00:00:00.000Z")
     assert len(pair.compare(topic)[0]) == 200
 
 

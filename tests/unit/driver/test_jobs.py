@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -45,7 +45,20 @@ async def test_a_driver_that_wakes_up_to_another_layout_of_a_newer_run_ends() ->
     of = jobs()
     await replicator(of, later=in_another_layout(Owner("newer", "worker", "host", 0, 2))).lay_out("run")
     assert type(of.ending.error) is Fenced
-    assert "has taken the lanes by newer on host" in str(of.ending.error)
+    assert "has taken the lanes by newer on host since 1970-01-01T00:00:00.000Z: this one" in str(of.ending.error)
+
+
+async def test_a_replicator_says_from_which_run_it_takes_the_lanes(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    owners = Owner("old", "w", "first-vm", 5, 1), Owner("last", "w", "a", 2_000, 2), Owner("last", "w", "b", 1_000, 2)
+    for link in (in_another_layout(BY_OPERATOR), in_another_layout(*owners, BY_OPERATOR)):
+        of = jobs()
+        of.stopping.set()
+        running = replicator(of, link)
+        await running.run(cast("Any", None), cast("Any", None), cast("Any", None))
+    (line,) = [record for record in caplog.records if record.message.startswith("takes the lanes")]
+    assert line.message == "takes the lanes from an earlier run, which stops if it still runs"
+    assert vars(line)["fields"] == {"run": "last", "host": "a, b", "since": "1970-01-01T00:00:01.000Z"}
 
 
 async def test_cores_that_do_not_do_for_the_tasks_and_the_sql_beside_them_are_told(
