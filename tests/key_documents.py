@@ -16,6 +16,7 @@ from appliance.commands.model.report import Report
 from appliance.commands.model.reset_report import ResetReport
 from appliance.commands.model.torn_transactions import Share, TornTransaction, TornTransactions
 from appliance.commands.offsets import TranslatedOffset
+from appliance.commands.offsets_build import MapOutcome
 from appliance.commands.order.origin import Line
 from appliance.doctor.diagnosis import Diagnosis
 from appliance.doctor.step import Result, passed
@@ -93,6 +94,7 @@ def documents() -> Mapping[str, Any]:
         "verify": json.loads(verified.as_json()),
         "promote, failover, pause": promoted.document(),
         "offsets translate": [asdict(offset)],
+        "offsets build": [asdict(MapOutcome("a", 0, "built", 1, 2))],
         **of_copies(),
         "order status": order,
         "order origin": [asdict(found_at)],

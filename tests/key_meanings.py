@@ -170,12 +170,21 @@ _ACLS = {
     "remove.COPY[]": "ACLs whose like is gone at the source",
     "left_out.ACL[]": "source topics of a denial that stays behind",
 }
+_MAPS = {
+    "[].topic": "source topic",
+    "[].partition": "its partition",
+    "[].state": "`missing` in a dry run, `built` or `not built`",
+    "[].copy_from": "first offset of the copy without a map",
+    "[].copy_to": "end of these offsets",
+    "[].reason": "why the map was not built; empty if it was",
+}
 _TRANSFORM = {
     "sql": "digest of the SQL",
     "records[].topic": "source topic",
     "records[].partition": "its partition",
     "records[].offset": "offset of the record",
     "records[].timestamp": "its timestamp, in milliseconds, as Kafka has it",
+    "records[].time": "the same time; null if it has none",
     "records[].outcome": "what becomes of it",
     "records[].reason": "why the SQL fails on it",
     "records[].before.key": "key; bytes that are no UTF-8 are an object with `hex`",
@@ -192,6 +201,7 @@ MEANINGS = {
     "doctor": _DOCTOR,
     "verify": _VERIFY,
     "offsets translate": _OFFSETS,
+    "offsets build": _MAPS,
     "configs": _CONFIGS,
     "acls": _ACLS,
     "transform": _TRANSFORM,

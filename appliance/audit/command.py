@@ -17,6 +17,7 @@ from appliance.audit.model.table import SCHEMA
 from appliance.audit.store import store_of
 from appliance.clock import utc_now
 from appliance.errors import SettingsError
+from appliance.listing import counted, number
 from appliance.output import printable, say, say_json
 from appliance.runtime.command import Command, with_settings
 from appliance.settings.role import Role
@@ -34,6 +35,9 @@ Answer = tuple[Sequence[str], Iterator[Sequence[Any]]]
 
 _SHOWN = 10_000
 """Number of rows that a table shows: it needs all of them at once."""
+
+_SUMMED = ("records", "bytes")
+"""Columns whose sums are below a table."""
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -107,8 +111,11 @@ def _as_table(answer: Answer) -> None:
     right = {name for number, name in enumerate(names) if _are_numbers(row[number] for row in shown)}
     cells = [[_text(value) for value in row] for row in shown[:_SHOWN]]
     show(table(names, cells, right=right, unbroken=names, hide=names[:0:-1], box=None, padding=(0, 2, 0, 0)))
+    sums = [f"{number(sum(row[names.index(name)] for row in shown))} {name}" for name in _SUMMED if name in right]
     if len(shown) > _SHOWN:
-        say(f"the first {_SHOWN} rows are shown: use LIMIT, --json or --csv")
+        say(f"the first {number(_SHOWN)} rows are shown: use LIMIT, --json or --csv")
+    else:
+        say("; ".join([counted(len(shown), "row"), *sums]))
 
 
 def _are_numbers(values: Iterable[Any]) -> bool:

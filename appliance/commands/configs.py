@@ -10,7 +10,7 @@ from appliance.kafka.client.configs import set_on, try_describe
 from appliance.link.handle import Copies, Link
 from appliance.link.model.topic_choice import add_topic_options, among
 from appliance.output import say, say_json
-from appliance.runtime.command import Command, with_settings
+from appliance.runtime.command import Command, add_json, with_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
 
@@ -21,7 +21,7 @@ Held = Mapping[str, Mapping[str, str]]
 def topic_options(command: argparse.ArgumentParser) -> None:
     """The options of a command about copies."""
     add_topic_options(command)
-    command.add_argument("--json", action="store_true", help="print JSON")
+    add_json(command)
 
 
 def chosen_topics(parsed: argparse.Namespace, copies: Copies) -> set[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from appliance.commands.offsets_build import build
+from appliance.commands.offsets_build import MapOutcome, build
 from appliance.errors import SettingsError, raise_first
 from appliance.groups.group_io import read_groups, topic_ids
 from appliance.kafka.client.cluster import KafkaCluster
@@ -19,8 +19,9 @@ from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.handle import Link
 from appliance.link.model.topic_choice import add_topic_options, among, takes
 from appliance.link.model.translation import TranslationState
+from appliance.listing import counted
 from appliance.output import say, say_rows
-from appliance.runtime.command import Command, with_settings
+from appliance.runtime.command import Command, add_json, with_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
 
@@ -40,11 +41,11 @@ class TranslatedOffset:
 
     def __str__(self) -> str:
         """Describe it in one line."""
-        where = f"{self.topic}-{self.partition} offset {self.offset}"
+        where = f"{self.topic}-{self.partition} offset {self.offset:,}"
         if self.state is TranslationState.EXACT:
-            return f"{where} is {self.to_topic}-{self.partition} offset {self.to_offset}"
+            return f"{where} is {self.to_topic}-{self.partition} offset {self.to_offset:,}"
         if self.state is TranslationState.AHEAD:
-            return f"{where} is {self.behind} offsets past what is copied"
+            return f"{where} is {counted(self.behind, 'offset')} past what is copied"
         return f"{where} is unknown in {self.to_topic}-{self.partition}" + (f": {self.reason}" if self.reason else "")
 
 
@@ -114,7 +115,7 @@ def _offsets_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--partition", type=int, metavar="P", help="its partition")
     command.add_argument("--offset", type=int, metavar="N", help="the offset there")
     command.add_argument("--reverse", action="store_true", help="from the copy to the source")
-    command.add_argument("--json", action="store_true", help="print JSON instead of lines")
+    add_json(command)
     command.add_argument("--dry-run", action="store_true", help="say what build would read, and build nothing")
 
 
@@ -125,7 +126,11 @@ async def _offsets(settings: Settings, parsed: argparse.Namespace, _: asyncio.Ev
     def chosen(partition: Partition) -> bool:
         return takes(parsed.topic, partition[0]) and parsed.partition in (None, partition[1])
 
-    return 1 if await build(settings, chosen, say, only_plan=parsed.dry_run) else 0
+    outcomes: list[MapOutcome] = []
+    failures = await build(settings, chosen, outcomes.append if parsed.json else say, only_plan=parsed.dry_run)
+    if parsed.json:
+        say_rows(outcomes, as_json=True)
+    return 1 if failures else 0
 
 
 OFFSETS = Command(

@@ -10,7 +10,8 @@ between leaves whole segments behind; the same command builds the rest.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 from appliance.commands.run.operation import Choice, Operation, operation
 from appliance.driver.link_check import LinkCheck
@@ -25,14 +26,37 @@ from appliance.link.model.offset_map import Hole, Segment
 from appliance.link.model.offset_tail import MapFilling, OffsetTail
 from appliance.link.model.position import Position
 from appliance.link.model.replicas import Replica
+from appliance.listing import number
 from appliance.logs.beginning import begin
 from appliance.logs.model.comparison import Pairing, Run
 from appliance.logs.reader import LogReader, WriterFilter
 from appliance.logs.side import Side
+from appliance.output import say
 from appliance.settings.values import Settings
 
-Tell = Callable[[str], None]
-"""Shows the operator a line."""
+
+@dataclass(frozen=True, slots=True)
+class MapOutcome:
+    """The state of a partition's missing map of copy offsets: ``missing``, ``built``, or for a reason ``not built``."""
+
+    topic: str
+    partition: int
+    state: str
+    copy_from: int | None = None
+    copy_to: int | None = None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        """Describe it in one line."""
+        if self.reason:
+            return f"{self.topic}-{self.partition}: {self.state}: {self.reason}"
+        offsets = f"copy offsets {number(self.copy_from)} to {number(self.copy_to)}"
+        return f"{self.topic}-{self.partition}: {offsets} have {'no map' if self.state == _MISSING else 'a map now'}"
+
+
+_MISSING, _BUILT, _NOT_BUILT = "missing", "built", "not built"
+Tell = Callable[[MapOutcome], None]
+"""Shows the operator an outcome."""
 
 
 async def build(settings: Settings, chosen: Callable[[Partition], bool], tell: Tell, *, only_plan: bool = False) -> int:
@@ -41,8 +65,8 @@ async def build(settings: Settings, chosen: Callable[[Partition], bool], tell: T
     Each is shown when it is done; with ``only_plan`` nothing is read or changed, and none is said to stay. After Fenced
     the next run continues.
     """
-    async with operation(settings, Choice(dry_run=only_plan), tell) as running:
-        building = _Building(running)
+    async with operation(settings, Choice(dry_run=only_plan), partial(say, error=True)) as running:
+        building = _Building(running, tell)
         await building.begin()
         lanes = [checkpoint.positions for checkpoint in running.lanes.checkpoints]
         copied = {partition for positions in lanes for partition in positions}
@@ -53,7 +77,7 @@ async def build(settings: Settings, chosen: Callable[[Partition], bool], tell: T
         missing = [each for each in await missing_maps(running.link) if chosen(each.partition)]
         if only_plan:
             for each in missing:
-                tell(f"{each.partition}: copy offsets {each.copy.start} to {each.copy.end} have no map")
+                tell(MapOutcome(*each.partition, _MISSING, each.copy.start, each.copy.end))
             return 0
         by_lane = [[each for each in missing if each.partition in positions] for positions in lanes]
         return sum([await building.build(lane, its_missing) for lane, its_missing in enumerate(by_lane)])
@@ -62,9 +86,9 @@ async def build(settings: Settings, chosen: Callable[[Partition], bool], tell: T
 class _Building:
     """One run of the command."""
 
-    def __init__(self, running: Operation) -> None:
+    def __init__(self, running: Operation, tell: Tell) -> None:
         self.naming = running.naming
-        self._link, self._lanes, self._tell = running.link, running.lanes, running.tell
+        self._link, self._lanes, self._tell = running.link, running.lanes, tell
         self._written = WriterFilter(running.source, running.destination, running.naming)
 
     async def begin(self) -> None:
@@ -101,7 +125,8 @@ class _Building:
         """True while nobody else writes to the copy; otherwise its end says nothing about the copied records."""
         state = effective(taken.checkpoint.states, partition[0])
         if not state.follows:
-            self._tell(f"{partition}: not built: its copy is {state}, so nobody knows where what was copied ends")
+            why = f"its copy is {state}, so nobody knows where what was copied ends"
+            self._tell(MapOutcome(*partition, _NOT_BUILT, reason=why))
         return state.follows
 
     async def build(self, lane: int, missing: Sequence[Missing]) -> int:
@@ -111,7 +136,7 @@ class _Building:
             try:
                 ranges = await self._read(each)
             except ApplianceError as error:
-                self._tell(f"{each.partition}: not built: {error}")
+                self._tell(MapOutcome(*each.partition, _NOT_BUILT, each.copy.start, each.copy.end, str(error)))
                 continue
             ids = each.position.source_id, each.position.destination_id
             read.append((each, [Segment(*ids, each_range, fills=True) for each_range in ranges]))
@@ -123,9 +148,9 @@ class _Building:
         await taken.remember_segments([(each.partition, segment) for each, segments in filled for segment in segments])
         await taken.commit([], {})  # the operator's name after them: it makes a running replicator take the lane back
         for each, segments in read:
-            outcome = f"copy offsets {segments[0].range.copy_from} to {each.copy.end} have a map now"
-            changed = "not built: its copy was changed, or its map built, meanwhile"
-            self._tell(f"{each.partition}: {outcome if each.partition in unknown else changed}")
+            why = "" if each.partition in unknown else "its copy was changed, or its map built, meanwhile"
+            offsets = segments[0].range.copy_from, each.copy.end
+            self._tell(MapOutcome(*each.partition, _NOT_BUILT if why else _BUILT, *offsets, why))
         return len(missing) - len(filled)
 
     async def _still_unknown(self, missing: Sequence[Missing]) -> set[Partition]:

@@ -25,7 +25,7 @@ from appliance.kafka.protocol.metadata import Metadata, is_another
 from appliance.link.model.copy_states import LINK, CopyEvent, CopyState, States, change, effective
 from appliance.link.model.naming import DEAD_LETTERS
 from appliance.link.model.position import UNACCOUNTED, UNKNOWN
-from appliance.listing import some
+from appliance.listing import counted, some
 from appliance.runtime.command import Command
 
 
@@ -51,7 +51,7 @@ async def remove_topics(operation: Operation, *, delete_copies: bool = False) ->
     if not planned.records:
         return Plan(constant(foreseen), apply)
     deleted = sum(each.deleted for each in foreseen.removed)
-    question = f"stop copying {len(planned.records)} topics for good, and delete {deleted} copies"
+    question = f"stop copying {counted(len(planned.records), 'topic')} for good, and delete {deleted} copies"
     return Plan(constant(foreseen), apply, question, foreseen.lines())
 
 

@@ -28,7 +28,7 @@ from appliance.link.model.copy_states import CopyEvent, CopyState, StateRecord, 
 from appliance.link.model.link_check import cluster_fault
 from appliance.link.model.position import UNKNOWN, Position, SourcePlace
 from appliance.link.model.replicas import DiscoveredTopics, Replica, lanes_of, too_small
-from appliance.listing import some
+from appliance.listing import counted, some
 from appliance.program import command_line, quoted, topic_option
 from appliance.runtime.command import Command
 
@@ -66,7 +66,7 @@ async def reset(operation: Operation, place: Place, number: int | None) -> Plan[
     if not fresh:
         return Plan(foreseen, apply)
     announced = ResetReport(operation.naming.replicator, True, changes).lines()
-    return Plan(foreseen, apply, f"reset {len(fresh)} topics to {place.text}: {numbers(changes)}", announced)
+    return Plan(foreseen, apply, f"reset {counted(len(fresh), 'topic')} to {place.text}: {numbers(changes)}", announced)
 
 
 @dataclass(slots=True)

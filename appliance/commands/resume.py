@@ -2,6 +2,8 @@
 
 import argparse
 import asyncio
+import json
+from collections.abc import Callable
 from functools import partial
 
 from appliance.commands.model.position_change import PLACES
@@ -13,8 +15,8 @@ from appliance.commands.run.runner import carry_out
 from appliance.errors import LinkRefused, SettingsError
 from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.topic_choice import add_topic_options
-from appliance.output import say
-from appliance.runtime.command import Command, with_settings
+from appliance.output import say, say_json
+from appliance.runtime.command import Command, add_json, with_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
 
@@ -35,6 +37,7 @@ def _resume_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--take-over", action="store_true", help="take over a copy that belongs to another link")
     command.add_argument("--removed", action="store_true", help="copy topics again that `appliance rm-topic` removed")
     command.add_argument("--dry-run", action="store_true", help="print the changes, and make none")
+    add_json(command)
     command.add_argument("--why", default="", metavar="TEXT", help="the reason, which is kept with the state")
 
 
@@ -42,18 +45,23 @@ async def _resume(settings: Settings, parsed: argparse.Namespace, _: asyncio.Eve
     """Print each change."""
     if parsed.adopt_positions and parsed.topic:
         raise SettingsError(["--adopt-positions is about the whole link: give no topic"])
+    changes: list[str] = []
+    tell = changes.append if parsed.json else say
     if parsed.adopt_positions:
-        count = await adopt_positions(settings, say, only_plan=parsed.dry_run)
+        count = await adopt_positions(settings, tell, only_plan=parsed.dry_run)
         nothing = "the link is as it was made"
     else:
-        count = await _resume_topics(settings, parsed)
+        count = await _resume_topics(settings, parsed, tell)
         nothing = f"nothing of {parsed.topic or 'the link'} is paused, and no partition of it is stopped"
-    if not count:
+    if parsed.json:
+        document = {"replicator": settings.replicator, "dry_run": parsed.dry_run, "resumed": count, "changes": changes}
+        say_json(json.dumps(document, indent=2))
+    elif not count:
         say(nothing)
     return 0
 
 
-async def _resume_topics(settings: Settings, parsed: argparse.Namespace) -> int:
+async def _resume_topics(settings: Settings, parsed: argparse.Namespace, tell: Callable[[str], None]) -> int:
     """Make paused topics active, and retry stopped partitions, unless the operator names a place for these."""
     elsewhere = parsed.partition is not None or parsed.start != RETRY or parsed.take_over
     if elsewhere and not parsed.topic:
@@ -62,26 +70,27 @@ async def _resume_topics(settings: Settings, parsed: argparse.Namespace) -> int:
         raise SettingsError(
             ["--removed needs --topic, and says nothing of partitions: see what they wait for afterwards"]
         )
-    count = 0 if elsewhere else await _resume_paused(settings, parsed)
+    count = 0 if elsewhere else await _resume_paused(settings, parsed, tell)
     if parsed.removed:
         return count
     choice = Choice(parsed.topic, parsed.partition, parsed.start, parsed.take_over)
     try:
-        return count + await resume(settings, choice, say, only_plan=parsed.dry_run)
+        return count + await resume(settings, choice, tell, only_plan=parsed.dry_run)
     except (SettingsError, LinkRefused) as error:
         if not count or isinstance(error, LinkRefused) == bool(parsed.topic):
             raise
         return count  # a regex is not a topic's name, and a link that never ran has no partitions
 
 
-async def _resume_paused(settings: Settings, parsed: argparse.Namespace) -> int:
+async def _resume_paused(settings: Settings, parsed: argparse.Namespace, tell: Callable[[str], None]) -> int:
     """Number of paused topics among the chosen ones, or 1 for the link."""
     chosen = operation.Choice(parsed.topic, parsed.why, parsed.dry_run, yes=True)
-    async with operation.operation(settings, chosen, say) as running:
+    async with operation.operation(settings, chosen, tell) as running:
         event = CopyEvent.RESTORE if parsed.removed else CopyEvent.RESUME
         report = await carry_out(running, partial(set_paused, event=event))
     if report.states or report.kept:
-        say(*report.lines())
+        for line in report.lines():
+            tell(line)
     return len(report.states)
 
 

@@ -19,7 +19,7 @@ from appliance.link.model.topic_choice import add_topic_options, among
 from appliance.logs.reader import LogReader, spans
 from appliance.output import say_json
 from appliance.runtime.background import unless_stopped
-from appliance.runtime.command import Command, with_settings
+from appliance.runtime.command import Command, add_json, with_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
 from appliance.spark.session import local_spark
@@ -54,7 +54,7 @@ def _options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--from", dest="start", choices=["newest", "earliest"], default="newest", help="which (default: newest)"
     )
-    command.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    add_json(command, "a table")
 
 
 def _count(text: str) -> int:

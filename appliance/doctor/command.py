@@ -19,7 +19,7 @@ from appliance.errors import Interrupted, SettingsError
 from appliance.output import say_json
 from appliance.runtime import log
 from appliance.runtime.background import unless_stopped
-from appliance.runtime.command import Command
+from appliance.runtime.command import Command, add_json
 from appliance.settings.env_file import read_order, read_settings
 from appliance.settings.order_values import OrderSettings
 from appliance.settings.role import Role
@@ -115,7 +115,7 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         help="the VM on which it runs; the steps of the destination cover the whole path, through the tunnel, those of "
         "order the paths to all clusters of a total order",
     )
-    command.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    add_json(command, "a table")
 
 
 async def _doctor(parsed: argparse.Namespace, stopping: asyncio.Event) -> int:

@@ -68,9 +68,8 @@ class Destination:
         if hidden := await hidden_topics(self._cluster, fitted.there):
             return failed(f"{self._key} may not see {some(sorted(hidden))}", f"permit {self._key} DESCRIBE on them")
         can_be_made = some([topic.name for topic in missing]) or "nothing is missing"
-        return passed(
-            f"{len(existing)} copies are there, can be made: {can_be_made}{self._unknown}{self._without(fitted, names)}"
-        )
+        remarks = self._unknown + self._without(fitted, names)
+        return passed(f"{len(existing):,} copies are there, can be made: {can_be_made}{remarks}")
 
     async def write(self) -> Finding:
         """Check that every copy, and every topic of the link's own, may be written."""
@@ -86,7 +85,7 @@ class Destination:
         refused = [name for name in names if codes.get(Partition(name, 0)) is ErrorCode.topic_authorization_failed]
         if refused:
             return failed(
-                f"{len(refused)} of {len(names)} refused: {some(refused)}", f"permit {self._key} WRITE on them"
+                f"{len(refused):,} of {len(names):,} refused: {some(refused)}", f"permit {self._key} WRITE on them"
             )
         return passed(f"permitted on {some(names)}{self._unknown}")
 
@@ -101,7 +100,7 @@ class Destination:
         if refused:
             judge = failed if lacks[AclOperation.READ] or lacks[AclOperation.DESCRIBE_CONFIGS] else warning
             return judge(f"refused: {refused}", f"permit {self._key} {refused}")
-        return passed(f"all may be read, {len(rights)} that exist may be altered{self._unknown}")
+        return passed(f"all may be read, {len(rights):,} that exist may be altered{self._unknown}")
 
     async def transactions(self) -> Finding:
         """Commit a record to a topic as each of the link's is or will be, and read it back."""
@@ -138,9 +137,9 @@ class Destination:
                 f"{name} has {_POLICY}={policy}: its records would be deleted", f"make it compacted: {change}"
             )
         if leaderless := sum(leader < 0 for leader in topic.leaders):
-            detail = f"{leaderless} of {len(topic.leaders)} partitions of {name} have no leader"
+            detail = f"{leaderless} of {len(topic.leaders):,} partitions of {name} have no leader"
             return failed(detail, "start the destination brokers that are down")
-        return passed(f"{name} is compacted, {len(topic.leaders)} partitions")
+        return passed(f"{name} is compacted, {len(topic.leaders):,} partitions")
 
     @property
     def _unknown(self) -> str:

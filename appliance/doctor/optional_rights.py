@@ -55,7 +55,7 @@ class AclRights:
             acls = await topic_acls(self.source)
         except BrokerRefused as error:
             return _refused(error)
-        return passed(f"{len(acls)} ACLs of topics")
+        return passed(f"{len(acls):,} ACLs of topics")
 
     async def write(self) -> Finding:
         """Check that the destination lists its ACLs, and permits changes: a nonexistent one is removed."""
@@ -90,14 +90,14 @@ class GroupRights:
         raise_first(listed.failures.values())
         self.groups = sorted(filter(self._settings.takes, listed.groups))
         remedy = f"check REPLICA_GROUPS_REGEX={self._settings.regex}, and permit {whom(self._source)} DESCRIBE on them"
-        detail = f"{len(self.groups)} of {len(listed.groups)} groups that may be seen match: {some(self.groups)}"
+        detail = f"{len(self.groups):,} of {len(listed.groups):,} groups that may be seen match: {some(self.groups)}"
         return passed(detail) if self.groups else warning(detail, remedy)
 
     async def write(self) -> Finding:
         """Check that their offsets may be committed at the destination."""
         if refused := await self.refused(self._destination):
             return failed(f"refused: {some(refused)}", f"permit {whom(self._destination)} READ on these groups")
-        return passed(f"{len(self.groups)} may be committed") if self.groups else skipped("no group is known")
+        return passed(f"{len(self.groups):,} may be committed") if self.groups else skipped("no group is known")
 
     async def refused(self, cluster: KafkaCluster) -> list[str]:
         """The groups whose offsets may not be committed in a cluster."""

@@ -67,16 +67,16 @@ class OrderVm:
         topics = self._topics(metadata)
         names = [*topics, *self._logs(topics), *self._own_topics]
         if refused := await unreadable(cluster, names):
-            return failed(f"{len(refused)} of {len(names)} refused: {some(refused)}", f"permit {key} READ on them")
+            return failed(f"{len(refused):,} of {len(names):,} refused: {some(refused)}", f"permit {key} READ on them")
         if not topics:
-            detail = f"of {len(metadata.topics)} topics that {key} may see, none matches"
+            detail = f"of {len(metadata.topics):,} topics that {key} may see, none matches"
             return warning(detail, "check GLOBAL_TOPICS_REGEX, make the topic, or permit DESCRIBE and READ on it")
         described, _ = await try_describe(cluster, topics, (POLICY,))
         compacted = [
             topic for topic, keys in described.items() if POLICY in keys and _COMPACT in (keys[POLICY].value or "")
         ]
         remark = f"; compacted, so only what is left when the home reads it is ordered: {some(compacted)}"
-        return passed(f"{len(topics)} topics: {some(topics)}{remark if compacted else ''}")
+        return passed(f"{len(topics):,} topics: {some(topics)}{remark if compacted else ''}")
 
     async def writable(self) -> Finding:
         """Check that the order's topics in the own cluster can be made or written, and its transactional ids used."""
@@ -99,7 +99,7 @@ class OrderVm:
         lacks = {each: [name for name, own in rights.items() if each not in own] for each in _NEEDED}
         if refused := "; ".join(f"{each.name} on {some(names)}" for each, names in lacks.items() if names):
             return failed(f"refused: {refused}", f"permit {key} {refused}")
-        return passed(f"{len(there)} topics are there and may be written, {len(missing)} can be made")
+        return passed(f"{len(there):,} topics are there and may be written, {len(missing):,} can be made")
 
     async def safe(self, name: str) -> Finding:
         """Check that a cluster loses nothing that the order has written, and keeps every T-global whole."""
@@ -121,7 +121,7 @@ class OrderVm:
             detail = "; ".join(f"{fault}: {some(names)}" for fault, names in faults.items() if names)
             return warning(detail, f"a lost promise can break the order: set {_UNCLEAN}=false and {LEAST_IN_SYNC}=2")
         return passed(
-            f"{len(names)} topics lose nothing by an election" if names else "no topic of the order is there yet"
+            f"{len(names):,} topics lose nothing by an election" if names else "no topic of the order is there yet"
         )
 
     async def lanes(self) -> Finding:

@@ -41,19 +41,21 @@ class SourceTopics:
         matching = naming.copied(metadata.topics)
         key = whom(self._cluster)
         if not matching:
-            detail = f"of {len(metadata.topics)} topics that {key} may see, none matches"
+            detail = f"of {len(metadata.topics):,} topics that {key} may see, none matches"
             return failed(detail, f"check {naming.choice}, and permit {key} READ and DESCRIBE on the topics")
         self.matching = sorted(matching, key=lambda topic: topic.name)
         names = [topic.name for topic in self.matching]
         if refused := await unreadable(self._cluster, names):
-            return failed(f"{len(refused)} of {len(matching)} refused: {some(refused)}", f"permit {key} READ on them")
+            return failed(
+                f"{len(refused):,} of {len(matching):,} refused: {some(refused)}", f"permit {key} READ on them"
+            )
         try:
             self.configs = await configs(self._cluster, names)
         except BrokerRefused as error:
             return failed(str(error), f"permit {key} DESCRIBE_CONFIGS on the topics: the copies follow them")
         if absent := sorted((naming.policy.topics or set()) - set(names)):
-            return warning(f"{len(names)} topics; not seen, or not copied: {some(absent)}", f"check {naming.choice}")
-        return passed(f"{len(names)} topics: {some(names)}")
+            return warning(f"{len(names):,} topics; not seen, or not copied: {some(absent)}", f"check {naming.choice}")
+        return passed(f"{len(names):,} topics: {some(names)}")
 
 
 async def unreadable(cluster: KafkaCluster, topics: Collection[str]) -> list[str]:

@@ -2,10 +2,12 @@
 
 import argparse
 import asyncio
+import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from appliance.errors import SettingsError
@@ -14,8 +16,8 @@ from appliance.migrate.model.link import ImportedLink, setenv_text
 from appliance.migrate.model.mirror_maker import links_of_either
 from appliance.migrate.model.properties import Properties, read_connector
 from appliance.migrate.model.verdict import Outcome, Verdict
-from appliance.output import say
-from appliance.runtime.command import Command
+from appliance.output import say, say_json
+from appliance.runtime.command import Command, add_json
 from appliance.settings.parse import parse
 from appliance.settings.role import EVERY_ROLE, Role
 from appliance.settings.secret import new_secret
@@ -41,6 +43,7 @@ def _options(command: argparse.ArgumentParser) -> None:
     replicator = programs.add_parser("replicator", help="Confluent Replicator: the connector's JSON or properties")
     for program in (mirror_maker, replicator):
         program.add_argument("file", type=Path, metavar="FILE", help="its settings")
+        add_json(program)
         program.add_argument(
             "--out",
             type=Path,
@@ -75,9 +78,32 @@ async def _import(parsed: argparse.Namespace, _: asyncio.Event) -> int:
     faults = {link.folder: _faults(link) for link in links}
     texts = {link.folder: setenv_text(_with_secret(link), origin, _missing(faults[link.folder])) for link in links}
     write_folders(parsed.out, texts)
+    if parsed.json:
+        say_json(json.dumps(_document(parsed.out, links, faults, properties, outcomes), indent=2))
+        return 0
     following = _NEXT + _IN_PLACE if parsed.program == "mm2" else _NEXT
     say(*_links(parsed.out, links, faults), *_outcomes(properties, outcomes), "", *following.splitlines())
     return 0
+
+
+def _document(
+    out: Path,
+    links: Sequence[ImportedLink],
+    faults: Mapping[str, Sequence[str]],
+    properties: Properties,
+    outcomes: Sequence[Outcome],
+) -> dict[str, object]:
+    """The JSON object: the links, and the outcome for each key; it holds no value of the file."""
+    made = [
+        {
+            "file": str(out / link.folder / SETTINGS),
+            "source": link.source,
+            "destination": link.destination,
+            "faults": [*faults[link.folder]],
+        }
+        for link in links
+    ]
+    return {"links": made, "keys": [*map(asdict, outcomes)], "repeated": [*properties.repeated]}
 
 
 def _content(file: Path) -> bytes:

@@ -56,6 +56,11 @@ def with_settings_by(
     return read_and_run
 
 
+def add_json(command: argparse.ArgumentParser, instead: str = "lines") -> None:
+    """Declare the option that every command has which prints a result."""
+    command.add_argument("--json", action="store_true", help=f"print JSON instead of {instead}")
+
+
 def seconds(text: str) -> float:
     """The number of seconds of an option: one that is no number, or has no end, would have a command wait for ever."""
     try:

@@ -15,7 +15,7 @@ from appliance.link.handle import Link
 from appliance.link.model.topic_choice import add_topic_options, among, takes
 from appliance.output import say_json
 from appliance.runtime.background import unless_stopped
-from appliance.runtime.command import Command, with_settings
+from appliance.runtime.command import Command, add_json, with_settings
 from appliance.runtime.local_pages import dialled, json_object, page_at
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
@@ -112,7 +112,7 @@ def _shower(as_json: bool, watching: contextlib.ExitStack | None = None) -> Show
 
 def _add_options(command: argparse.ArgumentParser) -> None:
     add_topic_options(command)
-    command.add_argument("--json", action="store_true", help="print JSON with every partition instead of a table")
+    add_json(command, "a table, with every partition")
     command.add_argument("--watch", action="store_true", help="show it again every 2 s until Ctrl-C")
 
 

@@ -18,7 +18,7 @@ from appliance.link.handle import Link
 from appliance.link.model.topic_choice import add_topic_options
 from appliance.output import say_json
 from appliance.runtime.background import unless_stopped
-from appliance.runtime.command import Command, seconds, with_settings_by
+from appliance.runtime.command import Command, add_json, seconds, with_settings_by
 from appliance.settings.env_file import read_either
 from appliance.settings.order_values import OrderSettings
 from appliance.settings.role import Role
@@ -160,7 +160,7 @@ def _now() -> str:
 
 def _add_options(command: argparse.ArgumentParser) -> None:
     add_topic_options(command)
-    command.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    add_json(command, "a table")
     command.add_argument(
         "--global", dest="order", action="store_true", help="T-global of all clusters, and T: as GLOBAL_CLUSTERS says"
     )

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import json
 import os
 import re
 import sys
@@ -10,9 +11,11 @@ from pathlib import Path
 
 from appliance.clock import utc_now
 from appliance.errors import ApplianceError, Interrupted
-from appliance.output import say
+from appliance.listing import number
+from appliance.output import say, say_json
 from appliance.runtime.background import unless_stopped
-from appliance.runtime.command import Command
+from appliance.runtime.command import Command, add_json
+from appliance.timestamps import utc
 from appliance.version import VERSION
 from deploy.support.archive import packed, written
 from deploy.support.masking import Masking
@@ -82,7 +85,13 @@ async def _support_bundle(parsed: argparse.Namespace, stopping: asyncio.Event) -
         sys.stdout.buffer.flush()
     else:
         file = await asyncio.to_thread(written, parsed.output, name, files, seconds)
-        say(*index.splitlines(), f"{masking.count} places were masked by a known secret.", f"The bundle is {file}")
+        if parsed.json:
+            parts = [{"file": each.file, "bytes": len(each.content), "remark": each.remark or None} for each in masked]
+            told = {"bundle": str(file), "release": VERSION, "at": utc(now.timestamp()), "masked": masking.count}
+            say_json(json.dumps({**told, "files": parts}, indent=2))
+        else:
+            say(*index.splitlines(), f"{number(masking.count)} places were masked by a known secret.")
+            say(f"The bundle is {file}")
 
 
 async def _gathered(parsed: argparse.Namespace, known: KnownSettings) -> _Gathered:
@@ -114,6 +123,7 @@ def _link_name() -> str:
 
 
 def _add_options(command: argparse.ArgumentParser) -> None:
+    add_json(command)
     command.add_argument(
         "--output",
         type=Path,

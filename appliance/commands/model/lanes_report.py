@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from appliance.driver.model.assignments import lane_loads
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.model.layout import PLACED_MAX, Layout
+from appliance.listing import counted, number
 
 _WORTH = 1.2
 """Load of the busiest lane, as a multiple of what it could be, from which on balancing is proposed."""
@@ -57,16 +58,18 @@ class LanesReport:
     def lines(self) -> Iterator[str]:
         """Print it for the operator."""
         for row in self._rows(self.after):
-            yield f"lane {row['lane']}: {row['partitions']} partitions, {row['percent']}% of {self.loads.text}"
-        now, then = self.before.lanes, self.after.lanes
-        moved = f"{len(self.moved)} of {len(self.loads.partitions)} partitions"
+            partitions = counted(row["partitions"], "partition")
+            yield f"lane {row['lane']}: {partitions}, {row['percent']}% of {self.loads.text}"
+        now, then, placed = self.before.lanes, self.after.lanes, len(self.before.placed)
+        moved = f"{number(len(self.moved))} of {counted(len(self.loads.partitions), 'partition')}"
         if self.is_same:
-            yield f"{self.replicator} has these {now} lanes; placed by load: {len(self.before.placed)} partitions"
+            whole = f"{counted(now, 'lane')}: {counted(len(self.loads.partitions), 'partition')}"
+            yield f"{whole}, {number(sum(self.loads.partitions.values()))} bytes; placed by load: {number(placed)}"
             yield from self._proposal()
         elif self.dry_run:
             yield f"would change {now} lanes to {then}, and move {moved}"
         else:
-            yield f"changed {now} lanes to {then}, and moved {moved} and {self.segments} segments of maps"
+            yield f"changed {now} lanes to {then}, and moved {moved} and {counted(self.segments, 'segment')} of maps"
             yield f"nothing could be copied for {self.stall:.1f} s; a running replicator goes on by itself"
 
     def _proposal(self) -> Iterator[str]:

@@ -67,7 +67,7 @@ class Change:
 
     def __str__(self) -> str:
         """Its effect, in one line."""
-        where = f"{self.replica.name} goes on from offset {self.after.next_offset}"
+        where = f"{self.replica.name} goes on from offset {self.after.next_offset:,}"
         if self.before == UNKNOWN:
             return f"{where} behind what {self.replica.copy} holds"
         if self.anew:

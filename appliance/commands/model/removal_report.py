@@ -31,7 +31,7 @@ class GivenUpCopy:
         return self._of_copy() + (f"; {self.dead_letters} {end}" if self.dead_letters else "")
 
     def _of_copy(self) -> str:
-        records = "" if self.copied is None else f" with {self.copied} copied records"
+        records = "" if self.copied is None else f" with {self.copied:,} copied records"
         if self.deleted:
             return f"{self.copy} is deleted{records}"
         return f"{self.copy} stays, a topic of its own{records}" if self.there else f"there is no {self.copy}"

@@ -7,6 +7,7 @@ from appliance.commands.model.loss import PartitionLoss, total
 from appliance.commands.model.torn_transactions import NOTHING_TORN, TornTransactions
 from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.listing import counted, first_lines, number, some
+from appliance.timestamps import utc
 
 _NAMED = 40
 
@@ -70,7 +71,10 @@ class Report:
         return {
             "replicator": self.replicator,
             "dry_run": self.dry_run,
-            "states": [{**asdict(record), "topic": record.topic or None} for record in self.states],
+            "states": [
+                {**asdict(record), "topic": record.topic or None, "since": utc(record.since / 1000)}
+                for record in self.states
+            ],
             "kept": [{"topic": topic or None, "state": state} for topic, state in self.kept.items()],
             "behind": total(self.losses),
             "partitions": [asdict(loss) for loss in self.losses],

@@ -20,7 +20,7 @@ from appliance.order.model.wishes import Request, described, is_done, is_met, qu
 from appliance.order.pulse import wish
 from appliance.output import say, say_json
 from appliance.runtime.background import unless_stopped
-from appliance.runtime.command import Command, seconds, with_settings_by
+from appliance.runtime.command import Command, add_json, seconds, with_settings_by
 from appliance.settings.env_file import read_order
 from appliance.settings.order_values import OrderSettings
 from appliance.settings.role import Role
@@ -100,7 +100,7 @@ async def _located(order: OrderHandle, request: Request, own: str) -> Request:
 
 def _terms(command: argparse.ArgumentParser) -> None:
     command.add_argument("--dry-run", action="store_true", help="print what would change, and change nothing")
-    command.add_argument("--json", action="store_true", help="print the order as JSON afterwards")
+    add_json(command, "a line, of the order afterwards")
     command.add_argument("--yes", action="store_true", help="do not ask")
     command.add_argument("--wait", type=seconds, default=60.0, metavar="S", help="seconds to wait until it is done")
 

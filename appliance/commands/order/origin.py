@@ -13,7 +13,7 @@ from appliance.link.model.translation import Translation, TranslationState, not_
 from appliance.order.handle import OrderHandle
 from appliance.output import say_rows
 from appliance.runtime.background import unless_stopped
-from appliance.runtime.command import Command, with_settings_by
+from appliance.runtime.command import Command, add_json, with_settings_by
 from appliance.settings.env_file import read_order
 from appliance.settings.order_values import OrderSettings
 from appliance.settings.role import Role
@@ -36,9 +36,9 @@ class Line:
     reason: str
 
     def __str__(self) -> str:
-        where = f"{self.topic}-{self.partition} of {self.cluster} offset {self.offset}"
+        where = f"{self.topic}-{self.partition} of {self.cluster} offset {self.offset:,}"
         if self.state is TranslationState.EXACT:
-            return f"{where} is {self.to_topic}-{self.to_partition} of {self.to_cluster} offset {self.to_offset}"
+            return f"{where} is {self.to_topic}-{self.to_partition} of {self.to_cluster} offset {self.to_offset:,}"
         if self.state is TranslationState.AHEAD:
             return f"{where} is past what is in the order{f' of {self.to_cluster}' if self.to_cluster else ''}"
         return (
@@ -111,7 +111,7 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("offset", type=int, help="the offset in T-global; with --from in T")
     command.add_argument("--cluster", metavar="ID", help="the cluster of T-global (default: that of this VM, or all)")
     command.add_argument("--from", dest="origin", metavar="ID", help="the offset is one of T in this cluster")
-    command.add_argument("--json", action="store_true", help="print JSON instead of lines")
+    add_json(command)
 
 
 ORIGIN = Command(

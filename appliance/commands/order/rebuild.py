@@ -48,7 +48,7 @@ from appliance.order.model.rebuilding import (
 from appliance.order.names import aside_topic, hidden_topic
 from appliance.output import say, say_json
 from appliance.runtime.background import unless_stopped
-from appliance.runtime.command import Command, with_settings_by
+from appliance.runtime.command import Command, add_json, with_settings_by
 from appliance.settings.env_file import read_order
 from appliance.settings.order_values import OrderSettings
 from appliance.settings.role import Role
@@ -254,7 +254,7 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     gap = "even if nobody else has its first records any more: it begins after them"
     command.add_argument("--gap", action="store_true", help=gap)
     command.add_argument("--dry-run", action="store_true", help="print what would change, and change nothing")
-    command.add_argument("--json", action="store_true", help="print JSON: each partition, and what is set aside of it")
+    add_json(command)
     command.add_argument("--yes", action="store_true", help="do not ask")
 
 

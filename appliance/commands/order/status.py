@@ -8,7 +8,7 @@ from appliance.order.handle import OrderHandle
 from appliance.order.model.shown import document, rendered
 from appliance.output import say_json
 from appliance.runtime.background import unless_stopped
-from appliance.runtime.command import Command, with_settings_by
+from appliance.runtime.command import Command, add_json, with_settings_by
 from appliance.settings.env_file import read_order
 from appliance.settings.order_values import OrderSettings
 from appliance.settings.role import Role
@@ -29,7 +29,7 @@ async def status(settings: OrderSettings, parsed: argparse.Namespace, stopping: 
 
 
 def _add_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--json", action="store_true", help="print JSON with every partition instead of a table")
+    add_json(command, "a table, with every partition")
 
 
 STATUS = Command(

@@ -13,7 +13,7 @@ from appliance.errors import Interrupted
 from appliance.link.model.topic_choice import add_topic_options
 from appliance.output import say, say_json
 from appliance.runtime.background import unless_stopped
-from appliance.runtime.command import Run, with_settings
+from appliance.runtime.command import Run, add_json, with_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
 
@@ -80,7 +80,7 @@ def add_options(command: argparse.ArgumentParser, topics: str = "") -> None:
 def add_terms(command: argparse.ArgumentParser) -> None:
     """Declare the options that do not choose topics."""
     command.add_argument("--dry-run", action="store_true", help="print what would change, and change nothing")
-    command.add_argument("--json", action="store_true", help="print JSON instead of lines")
+    add_json(command)
     command.add_argument("--yes", action="store_true", help="do not ask")
     command.add_argument("--why", default="", metavar="TEXT", help="the reason, which is kept with the state")
 

@@ -10,7 +10,7 @@ from appliance.link.model.layout import Layout
 from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.naming import PRODUCERS, Naming
 from appliance.link.model.position import Position
-from appliance.timestamps import clock
+from appliance.timestamps import utc
 
 ADOPT = "`appliance resume --adopt-positions`"
 _CHANGE = "kafka-configs.sh --alter"
@@ -87,9 +87,9 @@ def never_ran(positions: str) -> str:
 def was_deleted(link: str, deletion: Claim) -> str:
     """The fault of a deleted link, which no later replicator may recreate."""
     why = f" ({deletion.why})" if deletion.why else ""
-    at = clock(deletion.since)
+    at = utc(deletion.since / 1000)
     return (
-        f"{link} was deleted by {deletion.deleted_by} at {at} UTC{why}, and copies nothing any more: {ADOPT} makes it "
+        f"{link} was deleted by {deletion.deleted_by} at {at}{why}, and copies nothing any more: {ADOPT} makes it "
         "anew, and each copy that is not empty then waits for `appliance resume --topic ... --from ...`"
     )
 
@@ -145,10 +145,10 @@ def layout_fault(topic: PositionsTopic) -> str:
     for lane, checkpoint in enumerate(topic.checkpoints):
         record = checkpoint.layout
         if record is not None and record.changing:
-            at = clock(record.since)
+            at = utc(record.since / 1000)
             killed = "its replicator was killed, the next one ends it, or" if record.run else "that command was killed,"
             return (
-                f"the lanes of the link are being changed, by {record.by} since {at} UTC: nothing is copied meanwhile; "
+                f"the lanes of the link are being changed, by {record.by} since {at}: nothing is copied meanwhile; "
                 f"if {killed} `appliance lanes --set {record.lanes}` ends it"
             )
         due = layout.number if record or lane < layout.lanes else 0

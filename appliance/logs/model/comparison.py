@@ -179,13 +179,13 @@ def _difference(ours: list[Record], theirs: list[Record]) -> Difference:
     surplus = _place(source, theirs)
     if missing:
         verb = "is" if missing == 1 else "are"
-        what = f"{counted(missing, 'record')} from source offset {source.offset} on {verb} not at the destination"
+        what = f"{counted(missing, 'record')} from source offset {source.offset:,} on {verb} not at the destination"
     elif surplus:
-        what = f"the destination has {counted(surplus, 'record')} more, from its offset {copy.offset} on"
+        what = f"the destination has {counted(surplus, 'record')} more, from its offset {copy.offset:,} on"
     elif source.body == copy.body:
-        what = f"at destination offset {copy.offset} the time is {copy.timestamp}, not {source.timestamp}"
+        what = f"at destination offset {copy.offset:,} the time is {copy.timestamp}, not {source.timestamp}"
     else:
-        what = f"the destination has another record, at its offset {copy.offset}"
+        what = f"the destination has another record, at its offset {copy.offset:,}"
     return Difference(source.offset, copy.offset, what)
 
 

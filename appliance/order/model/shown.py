@@ -7,6 +7,7 @@ from typing import Any
 
 from appliance.link.model.naming import ORDER
 from appliance.link.model.order import Epoch
+from appliance.listing import counted, number, totals
 from appliance.order.model.view import ClusterView, LaneView, OrderView, PartitionView, PartView
 from appliance.tables import Group, RenderableType, Table, cell, html, table
 from appliance.timestamps import utc
@@ -54,7 +55,8 @@ def _parts(view: OrderView) -> Iterator[RenderableType]:
     if rows:
         yield _partitions(rows[:_ROWS_MAX])
     if len(rows) > _ROWS_MAX:
-        yield cell(f"... and {len(rows) - _ROWS_MAX} rows more: --json shows everything")
+        yield cell(f"... and {number(len(rows) - _ROWS_MAX)} rows more: --json shows everything")
+    yield cell(totals("partition", map(_state, view.partitions), f"lacks {_lacks(view)}"))
     for problem in view.problems:
         commands = (f"  `{command}`" for command in problem.remedies)
         yield cell(f"{problem.subject}: {problem.reason}", *commands, style="red")
@@ -97,15 +99,15 @@ def _cluster(view: OrderView, cluster: ClusterView) -> tuple[str, ...]:
     accepted = sum(part.accepted == view.lanes[each.lane].epoch for each, part in parts)
     origins = [o.backlog for each in view.partitions for o in each.origins if o.cluster == cluster.id]
     stopped, alone = sum(bool(part.stopped) for _, part in parts), any(part.alone for _, part in parts)
-    words = f"{stopped} stopped" if stopped else "alone" if alone else "answers"
+    words = f"{number(stopped)} stopped" if stopped else "alone" if alone else "answers"
     words = f"silent for {view.silent[cluster.id]} s" if cluster.id in view.silent else words
-    words += f", {cluster.gaps} gaps" if cluster.gaps else ""
+    words += f", {counted(cluster.gaps, 'gap')}" if cluster.gaps else ""
     homes = [part.unshown for _, part in parts if part.unshown is not None]
     return (
         cluster.id,
         str(cluster.promised or "none"),
-        f"{accepted} of {len(view.partitions)}",
-        f"{sum(part.rank for _, part in parts):,}",
+        f"{number(accepted)} of {number(len(view.partitions))}",
+        number(sum(part.rank for _, part in parts)),
         _sum([part.lacks for _, part in parts]),
         _sum(homes) if homes else "",
         _sum(origins),
@@ -120,7 +122,7 @@ def _partitions(rows: list[tuple[PartitionView, PartView]]) -> Table:
             str(each),
             part.cluster,
             str(part.accepted),
-            f"{part.rank:,}",
+            number(part.rank),
             _sum([each.length]),
             _sum([part.lacks]),
             "stopped" if part.stopped else "no home" if each.open is False else "",
@@ -131,6 +133,18 @@ def _partitions(rows: list[tuple[PartitionView, PartView]]) -> Table:
     return table(("partition", "cluster", "accepted", *numbers, "state"), shown, right=numbers, hide=hide)
 
 
+def _state(partition: PartitionView) -> str:
+    """A partition in a few words; the worst of its clusters counts."""
+    if any(part.stopped for part in partition.parts):
+        return "stopped"
+    lacks = {part.lacks for part in partition.parts}
+    return _UNKNOWN if None in lacks else "complete" if lacks <= {0} else "not complete"
+
+
+def _lacks(view: OrderView) -> str:
+    return _sum([part.lacks for each in view.partitions for part in each.parts])
+
+
 def _sum(numbers: Sequence[int | None]) -> str:
     known = [number for number in numbers if number is not None]
-    return f"{sum(known):,}" if len(known) == len(numbers) else _UNKNOWN
+    return number(sum(known)) if len(known) == len(numbers) else _UNKNOWN

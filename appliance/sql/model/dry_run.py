@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from appliance.kafka.protocol.metadata import Partition
 from appliance.kafka.records.records import Record, fields_of
+from appliance.listing import number, totals
 from appliance.output import printable
 from appliance.tables import Table, Text, cell, table
+from appliance.timestamps import utc
 
 _SHOWN = 300
 """Most characters of a key, a value or a header in a table."""
@@ -56,15 +58,14 @@ def as_table(tried: Sequence[Tried]) -> Table:
 def _row(each: Tried) -> list[Text]:
     fate = each.fate
     after = [each.reason] if fate is Fate.FAILS else _lines(each.after) if fate is Fate.CHANGED and each.after else []
-    columns = [str(each.partition)], [str(each.before.offset)], [str(fate)], _lines(each.before), after
+    columns = [str(each.partition)], [number(each.before.offset)], [str(fate)], _lines(each.before), after
     return [cell(*lines, style=_STYLES.get(fate, "")) for lines in columns]
 
 
 def summary(tried: Sequence[Tried]) -> str:
     """The number of records with each fate."""
-    counts = {fate: sum(each.fate is fate for each in tried) for fate in Fate}
-    said = ", ".join(f"{count} {fate}" for fate, count in counts.items() if count)
-    return f"{len(tried)} records: {said}; nothing is written" if tried else "there are no records to try"
+    fates = (each.fate for each in tried)
+    return totals("record", fates, "nothing is written") if tried else "there are no records to try"
 
 
 def as_json(digest: str, tried: Sequence[Tried]) -> str:
@@ -78,6 +79,7 @@ def _record(tried: Tried) -> _Json:
         "partition": tried.partition[1],
         "offset": tried.before.offset,
         "timestamp": tried.before.timestamp,
+        "time": utc(tried.before.timestamp / 1000) if tried.before.timestamp >= 0 else None,
         "outcome": tried.fate,
         "reason": tried.reason or None,
         "before": _fields(tried.before),
@@ -117,4 +119,4 @@ def _text(content: bytes | None) -> str:
     except UnicodeDecodeError:
         text = f"0x{content.hex()}"
     text = printable(text)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(content)} bytes)"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({number(len(content))} bytes)"

@@ -9,7 +9,7 @@ from appliance.link.model.checkpoint import Gap
 from appliance.link.model.copy_states import CopyState
 from appliance.link.model.problems import Fault, has_a_view, is_beside
 from appliance.link.model.stops import Remedy, Stop, StopKind
-from appliance.listing import some
+from appliance.listing import counted, number, some
 from appliance.status.model.snapshot import ClusterStatus, LinkState, Snapshot
 from appliance.status.model.topic_status import BlockingTransaction, PartitionStatus, TopicStatus
 
@@ -66,7 +66,7 @@ def _why(partition: PartitionStatus, snapshot: Snapshot) -> str:
     others = [subject for subject in faults if not (has_a_view(subject) or is_beside(subject))]
     subject = next((each for each in (*near, *others) if each in faults), "")
     reason = f"{subject}: {faults[subject].reason}" if subject else snapshot.problems_unknown or "for no known reason"
-    return f"nothing is copied of {partition.lag_records} offsets: {reason}"
+    return f"nothing is copied of {counted(partition.lag_records or 0, 'offset')}: {reason}"
 
 
 def remedies(subject: Subject) -> tuple[Remedy, ...]:
@@ -129,8 +129,8 @@ def _topic_remarks(topic: TopicStatus) -> Iterator[str]:
         comparable = partition.lag_records == 0 and None not in (partition.dropped, partition.written)
         if comparable and partition.dropped != partition.written:
             yield (
-                f"{partition.name}: links count {partition.written} records that they wrote there, and this one has "
-                f"dropped {partition.dropped}: these are equal unless one was reset, began later or was compacted"
+                f"{partition.name}: links count {partition.written:,} records that they wrote there, and this one has "
+                f"dropped {partition.dropped:,}: these are equal unless one was reset, began later or was compacted"
             )
         if partition.held:
             yield f"{partition.name}: {held_by(partition.held)}"
@@ -139,15 +139,15 @@ def _topic_remarks(topic: TopicStatus) -> Iterator[str]:
 
 def held_by(hold: BlockingTransaction) -> str:
     """The offsets that wait, and the transaction that they wait for."""
-    return (
-        f"{hold.waiting} offsets from {hold.transaction.first_offset} on wait for {transaction_name(hold.transaction)}"
-    )
+    first = number(hold.transaction.first_offset)
+    return f"{counted(hold.waiting, 'offset')} from {first} on wait for {transaction_name(hold.transaction)}"
 
 
 def _gap(gap: Gap) -> str:
     if gap.next == gap.first:
         return f"gap, found {utc(gap.found)}: {gap.cause}"
-    offsets = f"offsets {gap.first} to {gap.next - 1}" if gap.next >= 0 else f"offset {gap.first} and what followed it"
+    first = number(gap.first)
+    offsets = f"offsets {first} to {gap.next - 1:,}" if gap.next >= 0 else f"offset {first} and what followed it"
     return f"gap, found {utc(gap.found)}: {offsets} will never be copied: {gap.cause}"
 
 

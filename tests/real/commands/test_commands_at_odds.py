@@ -108,7 +108,7 @@ async def test_case_124_the_end_of_a_promoted_copy_is_not_taken_for_the_end_of_w
         await runner.lane.remember([encode_position(Partition(topic, 0), older, 1)])
         await failed_over(pair)
         produce(Producer(pair.grape.client_configuration()), pair.naming.destination(topic), 5)
-        await build(pair.settings(), lambda partition: partition[0] == topic, told.append)
+        await build(pair.settings(), lambda partition: partition[0] == topic, lambda outcome: told.append(str(outcome)))
         assert (await engine.positions())[topic, 0].tail is None
     assert [line for line in told if "its copy is promoted" in line]
 

@@ -1,6 +1,7 @@
 """The operator's command on real brokers: it does what it prints, and no more."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,5 @@ async def test_case_981_a_literal_name_resumes_no_topic_that_it_would_match_as_a
         assert (resumed.returncode, resumed.stdout) == (0, f"{name}: active\n"), resumed.stderr
     only = await command("pause", env_file, topic_option(dotted), "--yes")
     assert only.stdout == f"{dotted}: paused\n"
+    told = json.loads((await command("resume", env_file, topic_option(dotted), "--json")).stdout)
+    assert (told["resumed"], told["changes"]) == (1, [f"{dotted}: active"])

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
-from appliance.commands.offsets_build import _Building, build
+from appliance.commands.offsets_build import MapOutcome, _Building, build
 from appliance.commands.resumption import Choice, resume
 from appliance.driver.missing_maps import Missing, tell_what_is_missing
 from appliance.engine.model import map_growth
@@ -55,14 +55,15 @@ async def translations(engine: Engine, pair: Pair, topic: str) -> tuple[Translat
     return forth, [maps.reverse(Partition(copy, 0), offset) for offset in range(end(pair.grape, copy, 0) + 1)]
 
 
-def unheard(_: str) -> None:
+def unheard(_: object) -> None:
     """Ignore a line of output."""
 
 
 async def built(pair: Pair, topic: str) -> tuple[int, list[str]]:
     """Build the maps of a topic; return the number of failures, and the printed lines."""
-    lines: list[str] = []
-    return await build(pair.settings(), lambda partition: partition[0] == topic, lines.append), lines
+    outcomes: list[MapOutcome] = []
+    failures = await build(pair.settings(), lambda partition: partition[0] == topic, outcomes.append)
+    return failures, [*map(str, outcomes)]
 
 
 async def test_case_111_a_map_that_is_built_says_what_one_says_that_grew_with_the_copying(

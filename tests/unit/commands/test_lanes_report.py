@@ -64,11 +64,11 @@ def test_lanes_are_shown_with_their_share_and_balancing_is_proposed_where_it_is_
     assert lines == [
         "lane 0: 2 partitions, 25% of what was due within 5 s",
         "lane 1: 2 partitions, 75% of what was due within 5 s",
-        "replicator-orange has these 2 lanes; placed by load: 0 partitions",
+        "2 lanes: 4 partitions, 80 bytes; placed by load: 0",
         "`appliance lanes --balance` would bring the busiest lane from 75% to 50%",
     ]
     even = Loads(dict.fromkeys(loads, 1.0))
-    assert list(report(even, layout).lines())[-1].endswith("placed by load: 0 partitions")
+    assert list(report(even, layout).lines())[-1].endswith("placed by load: 0")
     assert report(Loads({}), layout).document()["lanes"] == [
         {"lane": lane, "partitions": 0, "bytes": 0, "percent": 0} for lane in range(2)
     ]

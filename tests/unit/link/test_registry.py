@@ -161,7 +161,7 @@ def test_a_link_that_was_deleted_has_that_in_a_record_that_older_releases_take_f
     ledger.take([encode_claim(COPY, LINK, CLAIM, 1)._replace(offset=4)])
     assert ledger.own(Metadata("", 0, {}, {topic.name: topic for topic in (positions, other)})) == [COPY]
     assert was_deleted(LINK, deletion).startswith(
-        "replicator-orange was deleted by me@host at 2023-11-14 22:13:20 UTC (moved), and copies nothing any more"
+        "replicator-orange was deleted by me@host at 2023-11-14T22:13:20.000Z (moved), and copies nothing any more"
     )
 
 

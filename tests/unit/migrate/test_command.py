@@ -1,6 +1,7 @@
 """``appliance import`` on files: folders, modes, and what is printed."""
 
 import asyncio
+import json
 import stat
 from pathlib import Path
 
@@ -60,6 +61,16 @@ def test_every_key_is_listed_once(mm2: Path, tmp_path: Path, capsys: pytest.Capt
     for line in NAMED.splitlines():
         key = line.partition("=")[0].strip()
         assert not key or key.startswith("#") or listed.count(key) == 1, key
+
+
+def test_the_outcomes_are_the_same_as_json(mm2: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("mm2", mm2, "--out", tmp_path / "one", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    run("mm2", mm2, "--out", tmp_path / "other")
+    lines = capsys.readouterr().out
+    assert [Path(link["file"]).is_file() for link in told["links"]] == [True, True]
+    assert all(f"    {fault}" in lines for link in told["links"] for fault in link["faults"])
+    assert all(f"  {key['key']}" in lines and key["verdict"].capitalize() in lines for key in told["keys"])
 
 
 def test_a_replicators_password_is_written_and_not_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,11 +37,11 @@ class AdoptionReport:
         """The totals, for people."""
         going = [each for each in self.beginnings if not each.refusal]
         doubles = sum(each.doubled for each in going)
-        text = f"{len(going)} partitions, {counted(doubles, 'double')} of MirrorMaker 2"
+        text = f"{counted(len(going), 'partition')}, {counted(doubles, 'double')} of MirrorMaker 2"
         again, missing = sum(each.again for each in going), sum(len(span) for each in going for span in each.missing)
         text += f", {counted(again, 'record')} copied again" if again else ""
         text += f", {counted(missing, 'offset')} left out" if missing else ""
-        return f"{text}; {len(self.refused)} partitions refused" if self.refused else text
+        return f"{text}; {counted(len(self.refused), 'partition')} refused" if self.refused else text
 
     def document(self) -> dict[str, object]:
         """The JSON object; null is unknown, or none."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 
 from appliance.link.model.copy_states import CopyState
-from appliance.listing import first_lines
+from appliance.listing import counted, first_lines, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class FailbackReport:
         yield from first_lines([line for each in self.partitions for line in each.lines()], "lines")
         if self.partitions and not self.dry_run:
             copied = sum(each.copied_back or 0 for each in self.partitions)
-            yield f"records copied back in {len(self.partitions)} partitions: {copied}"
+            yield f"records copied back in {counted(len(self.partitions), 'partition')}: {number(copied)}"
         if self.groups is None:
             yield "groups: unknown: they are where they were at the source before"
         elif self.groups:
