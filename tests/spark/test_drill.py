@@ -268,7 +268,7 @@ async def test_the_drill_is_carried_out_word_for_word(shared: Link, tmp_path: Pa
                 assert any(fits(shown, line) for line in lines), f"{step.title} does not print: {shown}"
             if step.title == "The source is back":
                 behind = sum(map(len, drill.lost))
-                assert f"records behind in {PARTITIONS} partitions: {behind}" in lines
+                assert f"records behind in {PARTITIONS} partitions: {behind:,}" in lines
         await drill.finish()
         replicator.require_running()
 

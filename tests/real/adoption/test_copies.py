@@ -325,9 +325,9 @@ async def test_the_command_prints_its_plan_as_json_and_asks_before_it_writes(pai
     asked = await command("adopt", file, "mm2")
     assert asked.returncode == 2
     assert f"{topic}-0: 20 records twice, source offsets 200 to 219 at copy offset 250" in asked.stderr
-    assert "adopt 1 partitions, 20 doubles of MirrorMaker 2: there is no terminal to ask at: give --yes" in asked.stderr
+    assert "adopt 1 partition, 20 doubles of MirrorMaker 2: there is no terminal to ask at: give --yes" in asked.stderr
     done = await command("adopt", file, "mm2", "--yes")
-    assert done.stdout.splitlines()[-1] == "adopted: 1 partitions, 20 doubles of MirrorMaker 2"
+    assert done.stdout.splitlines()[-1] == "adopted: 1 partition, 20 doubles of MirrorMaker 2"
     again = await command("adopt", file, "mm2", "--yes")
     assert again.stdout.splitlines()[-2:] == [
         "1 partitions have a position already, and keep it",

@@ -178,7 +178,7 @@ async def test_a_removal_is_refused_that_names_no_topic_or_one_on_its_way_and_as
         with pytest.raises(SettingsError, match="--topic is needed"):
             await removed(pair, "")
         async with command(pair, Choice(topic=topic)) as running:
-            with pytest.raises(SettingsError, match=r"stop copying 1 topics for good.*give --yes"):
+            with pytest.raises(SettingsError, match=r"stop copying 1 topic for good.*give --yes"):
                 await run_command(running, remove_topics)
         async with command(pair, Choice(topic=topic, dry_run=True)) as running:
             report = await run_command(running, remove_topics, delete_copies=True)

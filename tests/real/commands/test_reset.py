@@ -57,7 +57,7 @@ async def test_forwards_what_is_left_out_is_told_and_in_the_gap_ledger(pair: Pai
         assert report.document()["left_out"] == 7
         assert list(report.lines()) == [
             f"{topic}-1 goes on from offset 17; it had stopped at 10: 7 offsets are left out",
-            "changed: 1 partitions, 0 offsets copied again, 7 offsets left out",
+            "changed: 1 partition, 0 offsets copied again, 7 offsets left out",
             f"{topic}: stays paused, until `appliance resume`",
         ]
         (gap,) = await engine.gaps()
@@ -113,7 +113,7 @@ async def test_a_time_is_the_first_record_that_is_not_older_or_the_end(pair: Pai
         at = datetime.fromtimestamp(1_003.5, UTC).isoformat()
         dry = await positioned(pair, at, Choice(dry_run=True))
         assert [(each.replica.partition, each.after.next_offset) for each in dry.changes] == [(0, 4)]
-        assert "would change: 1 partitions, 6 offsets copied again, 0 offsets left out" in list(dry.lines())
+        assert "would change: 1 partition, 6 offsets copied again, 0 offsets left out" in list(dry.lines())
         assert (await positioned(pair, "1009000ms")).document()["copied_again"] == 1
 
 
