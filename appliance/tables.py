@@ -20,7 +20,7 @@ from rich.text import Text
 
 from appliance.output import printable
 
-__all__ = ["Column", "Group", "RenderableType", "Table", "Text", "cell", "html", "show", "table", "terminal"]
+__all__ = ["Column", "Group", "RenderableType", "Table", "Text", "cell", "command", "html", "show", "table", "terminal"]
 
 _WIDTH, _PAGE_WIDTH = 1000, 140
 """Columns where there is no terminal, wide enough that no line is broken, and of a page."""
@@ -38,6 +38,11 @@ _PAGE = """<!doctype html>
 def cell(*lines: str, style: str = "") -> Text:
     """Lines as they are, whatever they look like."""
     return Text("\n".join(map(printable, lines)), style, overflow="fold")
+
+
+def command(line: str) -> Text:
+    """A line for a shell, which is never wrapped: its first half may be a command too."""
+    return Text(printable(line), no_wrap=True, overflow="ignore")
 
 
 def table(
@@ -158,7 +163,7 @@ def show(*parts: RenderableType, width: int = _WIDTH) -> None:
     """Print tables and lines to stdout."""
     console = terminal(width)
     for part in parts:
-        console.print(part, soft_wrap=isinstance(part, Text))
+        console.print(part, soft_wrap=isinstance(part, Text), crop=False)
 
 
 def html(title: str, *parts: RenderableType) -> str:

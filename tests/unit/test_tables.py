@@ -87,12 +87,18 @@ def test_a_style_of_a_cell_stays() -> None:
 def test_case_1460_status_at_a_narrow_terminal_breaks_no_word_of_its_tables(columns: int) -> None:
     # "records/s" and "unknown" went over two lines, and each row over three.
     lines = [line.rstrip() for line in shown_at_terminal(columns, "-c", STATUS)]
-    assert max(map(len, lines)) <= columns
+    assert max(len(line) for line in lines if "appliance resume" not in line) <= columns
     (topic,) = [line.split() for line in lines if line.startswith("payments ")]
     assert topic[-4:] == ["1,200", "unknown", "1", "stopped"]
     assert next(line for line in lines if line.startswith("payments-0 ")).endswith(" stopped")
     assert any(line.startswith("this width hides copy") for line in lines)
     assert "2 partitions: 1 stopped, 1 copied; lag 1,200" in lines
+
+
+def test_case_1463_a_command_of_status_is_one_line_to_copy_at_a_narrow_terminal() -> None:
+    # It was wrapped: pasted, its first line `bin/appliance resume` resumed the whole link.
+    lines = shown_at_terminal(60, "-c", STATUS)
+    assert "    bin/appliance resume --topic-name=payments --partition 0 --from OFFSET" in lines
 
 
 @pytest.mark.parametrize("columns", [80, 60])

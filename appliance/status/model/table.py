@@ -6,7 +6,7 @@ from itertools import groupby
 from appliance.groups.model.group_plan import GroupPlan, GroupState
 from appliance.link.model.link_sql import SqlChange
 from appliance.listing import number, totals
-from appliance.status.model.messages import cluster_name, problems_by_subject, remarks, remedies, utc
+from appliance.status.model.messages import Subject, cluster_name, problems_by_subject, remarks, remedies, utc
 from appliance.status.model.snapshot import LinkState, Snapshot
 from appliance.status.model.state_words import (
     AT_TERMINAL,
@@ -17,7 +17,7 @@ from appliance.status.model.state_words import (
     topic_summary,
 )
 from appliance.status.model.topic_status import PartitionStatus, TopicStatus, total
-from appliance.tables import Group, RenderableType, Table, Text, cell, table
+from appliance.tables import Group, RenderableType, Table, Text, cell, command, table
 
 _PARTITIONS_MAX = 20
 _LINES_MAX = 40
@@ -51,14 +51,18 @@ def _parts(snapshot: Snapshot) -> Iterator[RenderableType]:
         yield _partitions(behind[:_PARTITIONS_MAX])
         yield from _rest(len(behind) - _PARTITIONS_MAX, "partitions")
     yield from _groups(snapshot)
-    troubles = [
-        line
-        for subject, text in problems_by_subject(snapshot)
-        for line in (text, *map("  {}".format, remedies(subject)))
-    ]
-    for sentences, style in ((troubles, "red"), (remarks(snapshot), "")):
-        yield from (cell(sentence, style=style) for sentence in sentences[:_LINES_MAX])
-        yield from _rest(len(sentences) - _LINES_MAX, "lines")
+    troubles = [line for subject, text in problems_by_subject(snapshot) for line in _with_remedies(text, subject)]
+    for lines in (troubles, [*map(cell, remarks(snapshot))]):
+        yield from lines[:_LINES_MAX]
+        yield from _rest(len(lines) - _LINES_MAX, "lines")
+
+
+def _with_remedies(problem: str, subject: Subject) -> Iterator[Text]:
+    """The problem, and below it each effect that is to be had, with its command to copy."""
+    yield cell(problem, style="red")
+    for remedy in remedies(subject):
+        yield cell(f"  {remedy.effect}:", style="red")
+        yield command(f"    {remedy.command}")
 
 
 def _head(snapshot: Snapshot) -> str:
