@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar
 
-from appliance.clock import monotonic, utc_now
+from appliance.clock import epoch_seconds, monotonic
 from appliance.doctor import destination_side, source_side
 from appliance.doctor.destination_side import DestinationVm
 from appliance.doctor.diagnosis import Diagnosis
@@ -25,6 +25,7 @@ from appliance.settings.order_values import OrderSettings
 from appliance.settings.role import Role
 from appliance.settings.values import LogFormat, LogSettings, Settings, Side
 from appliance.tables import show
+from appliance.timestamps import utc
 from appliance.tunnel.model.connect import Timeouts
 
 
@@ -62,7 +63,7 @@ async def examine(
     side: _Side, settings_file: Path, process: Mapping[str, str], timeouts: Timeouts | None = None
 ) -> Diagnosis:
     """Try the path from one VM; faults of the settings are the first step's."""
-    began, timeouts = utc_now().isoformat(timespec="seconds").replace("+00:00", "Z"), timeouts or Timeouts()
+    began, timeouts = utc(epoch_seconds()), timeouts or Timeouts()
 
     if not isinstance(side, Side):
         return Diagnosis(side, began, await _examine_order(settings_file, process, timeouts))

@@ -51,8 +51,8 @@ _appliance() {
         'order alone') words='-h --help --env-file --dry-run --json --yes --wait' ;;
         'order rebuild') words='-h --help --env-file --topic --topic-name --gap --dry-run --json --yes' ;;
         'order resume') words='-h --help --env-file --origin --topic-name --partition --from --gap --dry-run --json --yes --wait' ;;
-        'import mm2') words='-h --help --out' ;;
-        'import replicator') words='-h --help --out --source --destination' ;;
+        'import mm2') words='-h --help --json --out' ;;
+        'import replicator') words='-h --help --json --out --source --destination' ;;
         'source '*) words='-h --help --env-file' ;;
         'destination '*) words='-h --help --env-file' ;;
         'replicate '*) words='-h --help --env-file --conf' ;;
@@ -64,12 +64,12 @@ _appliance() {
         'configs '*) words='-h --help --env-file --topic --topic-name --json' ;;
         'acls '*) words='-h --help --env-file --topic --topic-name --json' ;;
         'transform '*) words='-h --help --env-file --dry-run --topic --topic-name --records --from --json' ;;
-        'support-bundle '*) words='-h --help --env-file --output --logs --side' ;;
+        'support-bundle '*) words='-h --help --env-file --json --output --logs --side' ;;
         'verify '*) words='-h --help --env-file --topic --topic-name --json --global --wait --spark --resume' ;;
         'audit '*) words='-h --help --env-file --last --json --csv' ;;
         'offsets '*) words='-h --help --env-file translate build --group --topic --topic-name --partition --offset --reverse --json --dry-run' ;;
         'pause '*) words='-h --help --env-file --topic --topic-name --dry-run --json --yes --why' ;;
-        'resume '*) words='-h --help --env-file --topic --topic-name --adopt-positions --partition --from --take-over --removed --dry-run --why' ;;
+        'resume '*) words='-h --help --env-file --topic --topic-name --adopt-positions --partition --from --take-over --removed --dry-run --json --why' ;;
         'reset '*) words='-h --help --env-file --topic --topic-name --dry-run --json --yes --why --partition --to' ;;
         'lanes '*) words='-h --help --env-file --set --balance --sample --dry-run --json --yes --why' ;;
         'rm-topic '*) words='-h --help --env-file --topic --topic-name --dry-run --json --yes --why --delete-copy --delete-dead-letters' ;;

@@ -79,7 +79,7 @@ async def _import(parsed: argparse.Namespace, _: asyncio.Event) -> int:
     texts = {link.folder: setenv_text(_with_secret(link), origin, _missing(faults[link.folder])) for link in links}
     write_folders(parsed.out, texts)
     if parsed.json:
-        say_json(json.dumps(_document(parsed.out, links, faults, properties, outcomes), indent=2))
+        say_json(json.dumps(_document(parsed.out, links, faults, outcomes), indent=2))
         return 0
     following = _NEXT + _IN_PLACE if parsed.program == "mm2" else _NEXT
     say(*_links(parsed.out, links, faults), *_outcomes(properties, outcomes), "", *following.splitlines())
@@ -87,23 +87,12 @@ async def _import(parsed: argparse.Namespace, _: asyncio.Event) -> int:
 
 
 def _document(
-    out: Path,
-    links: Sequence[ImportedLink],
-    faults: Mapping[str, Sequence[str]],
-    properties: Properties,
-    outcomes: Sequence[Outcome],
+    out: Path, links: Sequence[ImportedLink], faults: Mapping[str, Sequence[str]], outcomes: Sequence[Outcome]
 ) -> dict[str, object]:
     """The JSON object: the links, and the outcome for each key; it holds no value of the file."""
-    made = [
-        {
-            "file": str(out / link.folder / SETTINGS),
-            "source": link.source,
-            "destination": link.destination,
-            "faults": [*faults[link.folder]],
-        }
-        for link in links
-    ]
-    return {"links": made, "keys": [*map(asdict, outcomes)], "repeated": [*properties.repeated]}
+    ends = [{"source": link.source, "destination": link.destination} for link in links]
+    made = [{"file": str(out / link.folder / SETTINGS), "faults": [*faults[link.folder]]} for link in links]
+    return {"links": [a | b for a, b in zip(ends, made, strict=True)], "keys": [*map(asdict, outcomes)]}
 
 
 def _content(file: Path) -> bytes:

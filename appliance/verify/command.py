@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from appliance.clock import utc_now
+from appliance.clock import epoch_seconds
 from appliance.errors import Interrupted, ProcessFailed, SettingsError
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.handle import Link
@@ -24,6 +24,7 @@ from appliance.settings.order_values import OrderSettings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
 from appliance.tables import cell, show, terminal
+from appliance.timestamps import utc
 from appliance.verify import verification
 from appliance.verify.checker import Checker
 from appliance.verify.collecting import Collector, Tally
@@ -65,8 +66,8 @@ async def verify(settings: Settings, parsed: argparse.Namespace, stopping: async
 
 async def _verify(settings: Settings, parsed: argparse.Namespace) -> VerificationReport:
     ids = {"source": settings.source.cluster_id, "destination": settings.destination.cluster_id}
-    topics = sorted(parsed.topic.split("\n")) if parsed.topic else []
-    header = {"release": VERSION, "link": settings.replicator, **ids, "topics": topics, "began": _now()}
+    asked = {"topics": sorted(parsed.topic.split("\n")) if parsed.topic else [], "began": utc(epoch_seconds())}
+    header = {"release": VERSION, "link": settings.replicator, **ids, **asked}
     clock = asyncio.get_running_loop().time
     deadline = clock() + parsed.wait
     async with Link.open(settings) as link:
@@ -85,7 +86,7 @@ async def _verify(settings: Settings, parsed: argparse.Namespace) -> Verificatio
                     await spark.check(collector.begin(), deadline - clock(), collector.found)
             results = await run.ended(plan, collector.results, deadline)
             file.end()
-    return VerificationReport(ids["source"], ids["destination"], file.began, _now(), results)
+    return VerificationReport(ids["source"], ids["destination"], file.began, utc(epoch_seconds()), results)
 
 
 async def _check_here(checker: Checker, collector: Collector, tally: Tally, wait: float) -> None:
@@ -152,10 +153,6 @@ def _progress() -> Iterator[Compared]:
     with bar:
         task = bar.add_task("", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def _now() -> str:
-    return utc_now().isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _add_options(command: argparse.ArgumentParser) -> None:

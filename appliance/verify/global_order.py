@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from appliance.clock import monotonic, utc_now
+from appliance.clock import epoch_seconds, monotonic
 from appliance.errors import ApplianceError, PartitionStopped, Unreachable
 from appliance.kafka.client.configs import cleanup_policy
 from appliance.kafka.protocol.metadata import NOWHERE, Partition, is_another
@@ -29,6 +29,7 @@ from appliance.logs.side import Side
 from appliance.order.handle import OrderHandle
 from appliance.order.model.cluster_facts import ClusterFacts
 from appliance.settings.order_values import OrderSettings
+from appliance.timestamps import utc
 from appliance.verify.compacted import verify_newest_records
 from appliance.verify.model.report import PartitionResult, VerificationReport
 from appliance.verify.partition import verdict_on, verify_every_record
@@ -37,7 +38,7 @@ from appliance.verify.work import Job
 
 async def verify_order(settings: OrderSettings, parsed: argparse.Namespace) -> VerificationReport:
     """Verify all T-global, or those of some topics, of all clusters that answer."""
-    began, deadline = _now(), monotonic() + parsed.wait
+    began, deadline = utc(epoch_seconds()), monotonic() + parsed.wait
     async with OrderHandle.open(settings) as order:
         facts = await order.facts()
         read = {name: each for name, each in facts.items() if isinstance(each, ClusterFacts)}
@@ -52,7 +53,7 @@ async def verify_order(settings: OrderSettings, parsed: argparse.Namespace) -> V
         for key in sorted(keys):
             results += await _Partition(order, read, key, deadline).results()
     names = ", ".join(read)
-    return VerificationReport(f"T of {names}", f"T-global of {names}", began, _now(), results)
+    return VerificationReport(f"T of {names}", f"T-global of {names}", began, utc(epoch_seconds()), results)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +233,3 @@ def _end(maps: OffsetMaps, sources: Iterable[Partition]) -> int:
 
 def _ignored(_: int) -> None:
     pass
-
-
-def _now() -> str:
-    return utc_now().isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -93,7 +93,7 @@ async def test_whatever_the_crashes_the_rest_is_copied_once_and_each_double_is_n
         assert values(pair.grape, pair.naming.destination(topic)) == [
             each.value for each in (*copy, *source[found.offset :])
         ]
-        assert await verified(engine, topic) == (CopyState.EQUAL_IN_PART, f"equal from source offset {found.offset}")
+        assert await verified(engine, topic) == (CopyState.EQUAL_IN_PART, f"equal from source offset {found.offset:,}")
         maps = OffsetMaps(engine.destination, pair.naming)
         await maps.refresh()
         assert maps.translate(Partition(topic, 0), found.offset).offset == len(copy)
