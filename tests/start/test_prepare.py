@@ -251,7 +251,7 @@ def test_without_a_tunnel_the_destination_vm_alone_is_prepared_and_no_variable_o
     before = direct.files()
     code, out, err = direct.run(SOURCE)
     assert (code, out, direct.files()) == (2, "", before)
-    assert err.startswith(f"bin/{SOURCE}: SOURCE_ROUTE=direct: no source VM is needed")
+    assert err.startswith(f"bin/{SOURCE}: setenv.sh line 1: SOURCE_ROUTE=direct: no source VM is needed")
     code, out, err = direct.run(DESTINATION)
     assert (code, err) == (0, "")
     assert [row[1:6] for row in rows(out)[:2]] == [
