@@ -1,5 +1,6 @@
 """The prepare scripts in a checkout: no file in Git changes, Compose finds what they write, and upgrades go on."""
 
+import re
 import shutil
 import socket
 import stat
@@ -68,7 +69,10 @@ def test_an_image_of_a_registry_is_run_and_not_built(link: Link) -> None:
     link.set(IMAGE="registry.example/Kafka Replicator")
     code, _, err = link.run(DESTINATION)
     assert (code, err.count("\n")) == (2, 1)
-    assert err.startswith(f"bin/{DESTINATION}: IMAGE=registry.example/Kafka Replicator: expected an image, such as ")
+    assert re.match(
+        rf"bin/{DESTINATION}: setenv.sh line \d+: IMAGE=registry.example/Kafka Replicator: expected an image, such as ",
+        err,
+    )
 
 
 def test_case_1410_the_ports_of_the_links_own_containers_are_its_own_after_an_upgrade(link: Link, port: str) -> None:
