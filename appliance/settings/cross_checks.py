@@ -112,7 +112,7 @@ def _one_tunnel_address(tunnel: TunnelSettings) -> list[str]:
     """Both VMs at one address. On loopback, both ends are on one machine, for a trial."""
     server = tunnel.ssh.login.server.host if tunnel.ssh and tunnel.by_own_sshd else tunnel.server.host
     both = comparable_host(server)
-    if is_itself(both) or both != comparable_host(tunnel.peer_address):
+    if not both or is_itself(both) or both != comparable_host(tunnel.peer_address):
         return []
     return [
         f"DESTINATION_SIDE_TUNNEL_IP={both}: expected the destination VM's address: SOURCE_SIDE_TUNNEL_IP has it too"

@@ -46,8 +46,13 @@ def parse(environment: Mapping[str, str], role: Role) -> Settings:
     environment, faults = with_one_topic(environment)
     if environment.get("GLOBAL_CLUSTERS", "").strip():
         faults.append("GLOBAL_CLUSTERS: expected nothing here: it makes this a total order, and this is for a link")
-    if Reading(environment, role).of_name("SOURCE_ROUTE") is Route.DIRECT:
+    route = Reading(environment, role)
+    if route.of_name("SOURCE_ROUTE") is Route.DIRECT:
         faults += [_NO_TUNNEL] if role and role in TUNNEL_ENDS else []
+        role &= ~TUNNEL_ENDS
+    elif route.faults:  # nothing of a tunnel is missing, as long as nobody knows whether there is one
+        faults += route.faults
+        environment = {**environment, "SOURCE_ROUTE": "direct"}
         role &= ~TUNNEL_ENDS
     reading = Reading(environment, role)
     settings = _settings(reading)

@@ -2,8 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from appliance.settings.role import Role
-from tests.support.settings import SECRET, faults, parsed
+from appliance.errors import SettingsError
+from appliance.settings.parse import parse
+from appliance.settings.role import EVERY_ROLE, Role
+from tests.support.settings import REQUIRED, SECRET, faults, parsed
 
 CLUSTER = {"SPARK_MASTER": "spark://10.0.0.9:7077", "TASKS": "4", "SPARK_AUTHENTICATE_SECRET": SECRET}
 
@@ -118,6 +120,21 @@ def test_case_1445_a_broker_is_of_one_side_alone(source: str, destination: str) 
     parsed(**of | {"SOURCE_BROKER_SERVERS": f"{source.rpartition(':')[0]}:9095"})
     exact = {"REPLICA_TOPICS_NAMING": "exact", "REPLICA_TOPICS_SOURCE_REGEX": "a"}
     parsed(**of, **exact, REPLICA_TOPICS_DEST_NAME="b")  # one topic's copy of another name
+
+
+@pytest.mark.parametrize("role", [Role.DESTINATION | Role.REPLICATOR, Role.SOURCE, EVERY_ROLE])
+def test_case_1491_what_is_missing_is_not_called_equal_and_an_unknown_route_demands_no_tunnel(role: Role) -> None:
+    # Two missing addresses were "the same address", and SOURCE_ROUTE=dirct demanded a secret and addresses.
+    none = dict.fromkeys(("SHARED_SECRET", "SOURCE_SIDE_TUNNEL_IP", "DESTINATION_SIDE_TUNNEL_IP"), "")
+    assert not [fault for fault in refused(none, role) if ": missing: " not in fault]
+    direct = none | {"SOURCE_ROUTE": "dirct", "SOURCE_BROKER_SERVERS": "10.0.0.1:9092"}
+    assert refused(direct, role) == ("SOURCE_ROUTE=dirct: expected one of tunnel, direct",)
+
+
+def refused(changed: dict[str, str], role: Role) -> tuple[str, ...]:
+    with pytest.raises(SettingsError) as refusal:
+        parse(REQUIRED | changed, role)
+    return refusal.value.faults
 
 
 @pytest.mark.parametrize("size", ["1m", "449m", "469M"])
