@@ -134,7 +134,7 @@ def _values(lines: Sequence[Line]) -> dict[str, str]:
 
 def _origin(path: Path, lines: Sequence[Line], process: Mapping[str, str]) -> Callable[[str], str]:
     """The place of the variable of a fault, which is told before it."""
-    places = {line.name: f"{path} line {line.number}: " for line in lines if line.name}
+    places = {line.name: f"{path}:{line.number}: " for line in lines if line.name}
     places |= dict.fromkeys(process, "environment: ")
     elsewhere = "" if path == Path(os.devnull) else f"{path}: "
     return lambda fault: places.get(re.split("[^A-Za-z0-9_]", fault, maxsplit=1)[0], elsewhere)
@@ -145,8 +145,18 @@ def _line_faults(path: Path, lines: Sequence[Line]) -> list[str]:
     lines = [line for line in lines if line not in windows[1:]]
     values = _values(lines)
     members, in_files = members_in(values), {each.name for each in table_of(values) if each.confidential}
-    faults = ((line.number, _cure(path, line, in_files) or name_fault(line.name, members)) for line in lines)
-    return [f"{path} line {number}: {fault}" for number, fault in faults if fault]
+    first = {line.name: line.number for line in reversed(lines) if line.name}
+    faults = (
+        (line.number, _cure(path, line, in_files) or name_fault(line.name, members) or _again(line, first))
+        for line in lines
+    )
+    return [f"{path}:{number}: {fault}" for number, fault in faults if fault]
+
+
+def _again(line: Line, first: Mapping[str, int]) -> str:
+    """The fault of a name that a line before has, whose value would count for nothing; empty without one."""
+    earlier = first.get(line.name or "", line.number)
+    return f"{line.name}: set again: line {earlier} has it too: remove one" if earlier < line.number else ""
 
 
 def _cure(path: Path, line: Line, in_files: Collection[str]) -> str:

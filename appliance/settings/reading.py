@@ -61,7 +61,8 @@ class Reading:
             return variable.absent
         try:
             utf8(text)
-            _check_visible(text.strip()[:1] + text.strip()[-1:] if variable.confidential else text)
+            ends = text.strip(" \t")
+            _check_visible(ends[:1] + ends[-1:] if variable.confidential else text)
             return variable.parse(text if variable.confidential else without_login(text))
         except ValueError as error:
             self.faults.append(f"{_shown(variable, text)}: {error}")

@@ -37,7 +37,7 @@ class Line:
     """A line that is not empty: the assignment, or the fault, which shows nothing of the value.
 
     ``name`` is None where there is none. ``expands`` says that a shell would put something else in place of a part.
-    ``cure`` is what sed would do about the fault in all lines of the file; empty if nothing.
+    ``cure`` is what sed would do about the fault; empty if nothing.
     """
 
     number: int
@@ -72,12 +72,13 @@ def _read(number: int, line: str) -> Line:
     name, rest = assignment.groups() if assignment else (None, line)
     if rest.endswith("\r"):
         return Line(number, name, fault=ENDS_AS_ON_WINDOWS, cure=r"'s/\r$//'")
-    seen, cure = misleading_character(line)
+    seen, cure = _misleading_character(number, line)
     if name is None:
         return Line(number, None, fault=f"expected export NAME='value'{seen}", cure=cure)
     expected = f"expected export {name}='value'"
-    if _CONTROL.search(rest):
-        return Line(number, name, fault=f"{expected} without control characters")
+    if control := _CONTROL.search(line):
+        here = f"here is U+{ord(control[0]):04X}, character {control.start() + 1} of the line"
+        return Line(number, name, fault=f"{expected} without control characters: {here}")
     parts, at = [], 0
     while part := _PART.match(rest, at):
         parts.append(_unquoted(part))
@@ -88,7 +89,7 @@ def _read(number: int, line: str) -> Line:
     return Line(number, name, fault=f"{expected} {cause}{seen}", expands=expands, cure=cure)
 
 
-def misleading_character(text: str) -> tuple[str, str]:
+def _misleading_character(number: int, text: str) -> tuple[str, str]:
     """What is said of the first character that is not seen, or looks like another one, and sed's cure; or nothing."""
     for character in text:
         replacement = (
@@ -98,7 +99,7 @@ def misleading_character(text: str) -> tuple[str, str]:
             name = "byte order mark" if character == "\ufeff" else name_of(character, "").lower()
             seen = f": here is U+{ord(character):04X} ({name})"
             code = "".join(f"\\x{byte:02x}" for byte in character.encode())
-            return seen, f'"s/{code}/{replacement}/g"'
+            return seen, f'"{number}s/{code}/{replacement}/g"'
     return "", ""
 
 

@@ -70,7 +70,7 @@ def test_an_image_of_a_registry_is_run_and_not_built(link: Link) -> None:
     code, _, err = link.run(DESTINATION)
     assert (code, err.count("\n")) == (2, 1)
     assert re.match(
-        rf"bin/{DESTINATION}: setenv.sh line \d+: IMAGE=registry.example/Kafka Replicator: expected an image, such as ",
+        rf"bin/{DESTINATION}: setenv.sh:\d+: IMAGE=registry.example/Kafka Replicator: expected an image, such as ",
         err,
     )
 

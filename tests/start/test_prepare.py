@@ -126,9 +126,7 @@ def test_every_fault_is_told_at_once_and_nothing_is_written(link: Link) -> None:
     before = link.files()
     code, out, err = link.run(DESTINATION)
     assert (code, out, link.files()) == (2, "", before)
-    told = [
-        re.sub(r"setenv\.sh line [0-9]+: ", "", line.removeprefix(f"bin/{DESTINATION}: ")) for line in err.splitlines()
-    ]
+    told = [re.sub(r"setenv\.sh:[0-9]+: ", "", line.removeprefix(f"bin/{DESTINATION}: ")) for line in err.splitlines()]
     assert {re.split("[=:]", line)[0] for line in told} == {
         "setenv.sh",
         "SHARED_SECRET",
@@ -140,8 +138,11 @@ def test_every_fault_is_told_at_once_and_nothing_is_written(link: Link) -> None:
 
 
 def test_a_secret_that_a_shell_would_make_is_refused_and_may_be_in_a_file_instead(link: Link, tmp_path: Path) -> None:
-    with (link.folder / "setenv.sh").open("a") as settings:
-        settings.write('export SHARED_SECRET="$(cat /run/secrets/shared)"\n')
+    link.set(SHARED_SECRET="")
+    text = (link.folder / "setenv.sh").read_text()
+    (link.folder / "setenv.sh").write_text(
+        text.replace("export SHARED_SECRET=''\n", "") + 'export SHARED_SECRET="$(cat /run/secrets/shared)"\n'
+    )
     code, _, err = link.run(SOURCE)
     assert (code, err.count(f"bin/{SOURCE}: ")) == (2, 1)
     assert "SHARED_SECRET_FILE=/path" in err
@@ -251,7 +252,7 @@ def test_without_a_tunnel_the_destination_vm_alone_is_prepared_and_no_variable_o
     before = direct.files()
     code, out, err = direct.run(SOURCE)
     assert (code, out, direct.files()) == (2, "", before)
-    assert err.startswith(f"bin/{SOURCE}: setenv.sh line 1: SOURCE_ROUTE=direct: no source VM is needed")
+    assert err.startswith(f"bin/{SOURCE}: setenv.sh:1: SOURCE_ROUTE=direct: no source VM is needed")
     code, out, err = direct.run(DESTINATION)
     assert (code, err) == (0, "")
     assert [row[1:6] for row in rows(out)[:2]] == [
