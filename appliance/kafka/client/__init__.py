@@ -4,7 +4,7 @@ Every call may raise ``Unreachable``, ``BrokerBusy``, ``BrokerRefused`` and ``Pe
 ``appliance.errors``. A docstring names them where they mean more than that.
 
 - ``interface``: the engine's view of a cluster; the other files are the real one, and the calls through it.
-- ``dial``, ``login``, ``connection``, ``silence``: one connection, from a name to pipelined requests.
+- ``dial``, ``login``, ``connection``, ``silence``, ``tls_refusal``: one connection, from a name to pipelined requests.
 - ``client_tls``, ``tokens``, ``token_fetch``: certificates and tokens to log in with.
 - ``cluster``: a cluster as a set of connections, followed through live metadata.
 - ``requests``: all leaders asked at once, and many requests sent to one broker at once.

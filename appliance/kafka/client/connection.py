@@ -8,7 +8,6 @@ deadline of each request itself, even if nobody waits for the answer: a silently
 import asyncio
 import collections
 import contextlib
-import re
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -17,9 +16,10 @@ from typing import Any, Generic, cast
 from kio.static.protocol import RequestPayload
 
 from appliance.clock import loop_seconds
-from appliance.errors import ApplianceError, CertificateRefused, PeerError, TlsRefused, Unreachable
+from appliance.errors import ApplianceError, CertificateRefused, PeerError, Unreachable
 from appliance.kafka.client.interface import TIMEOUTS, Timeouts, Transfer
 from appliance.kafka.client.silence import Sending, give_up_after, keep_alive
+from appliance.kafka.client.tls_refusal import refusal
 from appliance.kafka.protocol.older import exchange
 from appliance.kafka.protocol.wire import FRAME_MAX, SIZE, Answer, Exchange, Response, throttle_seconds
 from appliance.settings.target import Target
@@ -278,25 +278,3 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._pending.clear()
         if self._transport is not None:
             self._transport.abort()
-
-
-_ALERT = re.compile("(?:SSLV3|TLSV1|TLSV13)_(?:ALERT_)?(?!ROLLBACK)(.+)")
-"""OpenSSL's name of an alert."""
-
-_UNDERSCORE = ": Java takes no host name with an underscore in TLS, so name the brokers without one"
-_NO_TRUST = ("UNKNOWN_CA", "ACCESS_DENIED")
-
-
-def refusal(target: Target, error: ssl.SSLError) -> PeerError | CertificateRefused:
-    """The error of a handshake that fails: an alert of TLS (RFC 8446, section 6.2), or bytes that are no TLS.
-
-    With TLS 1.3 an alert about our certificate comes when the handshake has ended for us, in place of an answer.
-    """
-    alert = _ALERT.fullmatch(error.reason or "")
-    if alert is None:
-        return PeerError(f"{target} does not speak TLS on this port: {error.reason}")
-    description = alert[1].lower().replace("_", " ")
-    if "CERTIFICATE" in alert[1] or alert[1] in _NO_TRUST:
-        return CertificateRefused(f"{target} does not accept our certificate, or that we show none ({description})")
-    cause = _UNDERSCORE if "_" in target.host else ""
-    return TlsRefused(f"{target} speaks TLS, and ends the handshake with the alert {description}{cause}")

@@ -5,8 +5,9 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 
 from appliance.errors import IdentityRefused, Unreachable
-from appliance.kafka.client.connection import BrokerConnection, refusal
+from appliance.kafka.client.connection import BrokerConnection
 from appliance.kafka.client.interface import TIMEOUTS, Timeouts
+from appliance.kafka.client.tls_refusal import refusal
 from appliance.settings.target import Target
 
 Resolve = Callable[[str], Awaitable[Sequence[str]]]
