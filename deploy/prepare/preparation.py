@@ -19,14 +19,15 @@ from deploy.render.compose import COMPOSE_FILE, DESTINATION_VM, DIRECT_VM, ORDER
 from deploy.render.container import SALT, SERVICES
 from deploy.render.vm import PortMapping, Vm, bridge, port_mappings
 
-_SERVICE_NAMES = frozenset(service.name for services in SERVICES.values() for service in services)
+_SETTINGS = {service.name: service.path for services in SERVICES.values() for service in services}
+"""The files of all services of all VMs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
     """The files of a VM with their future ``owner`` (user and group), its .env, and the ports that it publishes.
 
-    ``before`` are the services of the docker-compose.yml that is there; none if there is none.
+    ``before`` are the services for which the folder was prepared; none if it is new.
     """
 
     settings: Settings
@@ -47,10 +48,9 @@ class Preparation:
 
     @property
     def stale_files(self) -> list[str]:
-        """Settings of services that only the docker-compose.yml before has, and the unit of a VM that copied."""
-        gone, unit = self.before - self.services, unit_file(self.settings.tunnel.link)
-        units = [] if any(file.path == unit for file in self.files) else [unit]
-        return units + sorted({each.path for vm in SERVICES.values() for each in vm if each.name in gone})
+        """Settings, with their secrets, of services of other VMs, and the unit of a VM that copied."""
+        possible = {unit_file(self.settings.tunnel.link), *_SETTINGS.values()}
+        return sorted(possible - {file.path for file in self.files})
 
     @property
     def services(self) -> frozenset[str]:
@@ -78,10 +78,11 @@ def prepare(folder: Path, env_file: Path, role: Role, process: Mapping[str, str]
 
 
 def _services_before(folder: Path) -> frozenset[str]:
+    """By docker-compose.yml; releases up to 0.2.0 wrote it to another place, where the one of Git is now."""
     try:
         return services_in((folder / COMPOSE_FILE).read_text("utf-8", "replace"))
     except OSError:
-        return frozenset()
+        return frozenset(name for name, path in _SETTINGS.items() if (folder / path).exists())
 
 
 def _vm_with(services: frozenset[str]) -> str:
@@ -92,7 +93,7 @@ def _vm_with(services: frozenset[str]) -> str:
 
 def services_in(compose: str) -> frozenset[str]:
     """The services of a docker-compose.yml that was rendered here."""
-    return _SERVICE_NAMES & set(re.findall(r"^  ([a-z-]+):$", compose, re.MULTILINE))
+    return frozenset(_SETTINGS) & frozenset(re.findall(r"^  ([a-z-]+):$", compose, re.MULTILINE))
 
 
 def read(env_file: Path, role: Role, process: Mapping[str, str]) -> tuple[Settings, Role]:
