@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Sequence
@@ -22,11 +23,14 @@ from deploy.render.compose import DESTINATION_VM, SOURCE_VM
 from deploy.render.firewall import FORMATS, ready, rules
 
 _DESCRIPTION = """\
-Checks setenv.sh, and writes the folder prepared/, and .env, by which Compose finds the files in it.
+Checks setenv.sh, and writes the folder prepared/, and .env, by which Compose
+finds the files in it.
 
-Then prints the changes, the firewall rules of the link, and the next command. Run again with the same
-settings it changes nothing. For a total order (GLOBAL_CLUSTERS), both scripts prepare the VM alike. Exit
-codes: 0 done; 1 failed, or with --check: something would change; 2 bad usage or settings, all faults at once.
+Then prints the changes, the firewall rules of the link, and the next command.
+Run again with the same settings it changes nothing. For a total order
+(GLOBAL_CLUSTERS), both scripts prepare the VM alike. Exit codes: 0 done;
+1 failed, or with --check: something would change; 2 bad usage or settings, all
+faults at once.
 """
 _SCRIPTS: dict[str, str] = {Side.SOURCE: "bin/prepare_src_config.sh", Side.DESTINATION: "bin/prepare_dest_config.sh"}
 _OTHERS = (
@@ -34,6 +38,7 @@ _OTHERS = (
     "bin/prepare_src_config.sh or bin/prepare_dest_config.sh, which do the same",
 )
 _NO_OTHER = ("on another VM:", "nothing, this one reaches both clusters itself (docs/start/direct.md)")
+_NO_TERMINAL = 1000
 _ROLES = {Side.SOURCE: SOURCE_VM, Side.DESTINATION: DESTINATION_VM}
 
 
@@ -86,6 +91,7 @@ def _run(machine: Side, parsed: argparse.Namespace) -> int:
     outcomes = [write(Path(), file, prepared.owner, dry=parsed.check) for file in prepared.files]
     outcomes.append(write_env(Path(), prepared.env, dry=parsed.check))
     outcomes += filter(None, (remove(Path(), path, dry=parsed.check) for path in prepared.stale_files))
+    name = report.name(prepared.settings, machine)
     say(*report.heading(prepared.settings, machine).split("\n"))
     warnings = [*prepared.env.hidden_by(os.environ), *prepared.warnings]
     if parsed.check and prepared.change_of_role:
@@ -94,7 +100,7 @@ def _run(machine: Side, parsed: argparse.Namespace) -> int:
         warnings += made_up_name_warnings(prepared.settings.tunnel, resolver())
     say(*report.warnings(warnings).splitlines())
     say(*report.written(outcomes, dry=parsed.check).split("\n"))
-    say(*report.firewall(rules(prepared.settings), report.name(prepared.settings, machine)).split("\n"))
+    say(*report.firewall(rules(prepared.settings), name, _width()).split("\n"))
     if parsed.check:
         return 1 if any(outcome.changed for outcome in outcomes) else 0
     say(*report.what_next(compose_command(), prepared, _other(machine, prepared.settings), notes()).split("\n"))
@@ -110,6 +116,11 @@ def _agree(change: str) -> None:
     say(f"{change}: go on? [y/N] ", end="", error=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise ApplianceError("nothing was changed")
+
+
+def _width() -> int:
+    """The columns of the terminal, or those that COLUMNS says; no line is too long for a file."""
+    return shutil.get_terminal_size((80 if sys.stdout.isatty() else _NO_TERMINAL, 0)).columns
 
 
 def _other(machine: Side, settings: Settings) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """The output of the prepare scripts, as plain text."""
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -46,11 +47,22 @@ def written(outcomes: Sequence[Outcome], *, dry: bool) -> str:
     return _section(title, _aligned(rows) + ([""] if lines else []) + lines)
 
 
-def firewall(rules: Sequence[Rule], machine: str) -> str:
-    """The rules of all VMs as a table, with this VM's rules marked."""
+def firewall(rules: Sequence[Rule], machine: str, width: int) -> str:
+    """The rules of all VMs as a table, or where it is too wide in lines, with this VM's rules marked."""
     head = ("", "machine", "direction", "from", "to", "protocol", "port", "across VPCs", "why")
     legend = f"* to be opened for this VM; as commands: --firewall {'|'.join(FORMATS)}"
-    return _section("Firewall rules", [*_aligned([head, *(_row(rule, machine) for rule in rules)]), "", legend])
+    rows = [_row(rule, machine) for rule in rules]
+    lines = _aligned([head, *rows])
+    if len(_INDENT) + max(map(len, lines)) > width:
+        lines = [line for row in rows for line in _in_lines(row, width - len(_INDENT))]
+    return _section("Firewall rules", [*lines, "", *textwrap.wrap(legend, width - len(_INDENT))])
+
+
+def _in_lines(row: Sequence[str], width: int) -> list[str]:
+    mark, own, direction, source, to, protocol, ports, across, reason = row
+    within = "across VPCs" if across == "yes" else "within a VPC"
+    text = f"{own}, {direction}: from {source} to {to}, {protocol} {ports}, {within}: {reason}"
+    return textwrap.wrap(text, width, initial_indent=mark.ljust(2), subsequent_indent=" " * 4, break_on_hyphens=False)
 
 
 def _row(rule: Rule, machine: str) -> tuple[str, ...]:

@@ -99,7 +99,7 @@ def test_the_destination_vm_dials_the_brokers_of_both_clusters_and_nothing_comes
     ]
     names = [rule.name for rule in rules(SETTINGS)]
     assert len(set(names)) == len(names)
-    assert "tunnel" not in firewall(rules(SETTINGS), "destination")
+    assert "tunnel" not in firewall(rules(SETTINGS), "destination", 1000)
     assert heading(SETTINGS, SETTINGS.destination.side).endswith("destination VM, without a tunnel")
 
 

@@ -165,7 +165,7 @@ def test_each_pair_of_vms_has_a_rule_in_each_direction_and_each_vm_those_to_its_
         ("grape", "9092"),
         ("us-east.1", "9092"),
     }
-    table = firewall(found, "grape").splitlines()
+    table = firewall(found, "grape", 1000).splitlines()
     assert re.search(r"\*  grape VM +inbound +orange VM 203.0.113.7 +grape VM +TCP +15060", "\n".join(table))
     assert not [line for line in table if line.lstrip().startswith("*  orange")]
 
