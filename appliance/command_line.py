@@ -8,7 +8,7 @@ import re
 import signal
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from appliance.command_table import COMMANDS
 from appliance.errors import ApplianceError, Interrupted, ToolMissing, Unreachable
@@ -80,8 +80,11 @@ async def _until_signalled(run: Run, parsed: argparse.Namespace) -> int:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # the loop leaves Python's, which prints a traceback
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser that names the nearest option or command to a mistyped one."""
+class Parser(argparse.ArgumentParser):
+    """A parser that names the nearest option or command to a mistyped one, and takes no option that is shortened."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **{**options, "allow_abbrev": False})
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
         """Parse, and refuse what this parser does not know: those above it know no more."""
@@ -96,13 +99,17 @@ class _Parser(argparse.ArgumentParser):
         """Print the usage and the fault, and end with 2."""
         if found := re.search(r"argument \w*COMMAND: invalid choice: '(.*)' \(choose from (.*)\)", message):
             message = did_you_mean(found[1], re.findall(r"[\w-]+", found[2]), "command")
+        for action in self._actions:
+            if message == f"the following arguments are required: {action.dest}" and action.choices:
+                *first, last = map(str, action.choices)
+                message = f"choose {', '.join(first)}{' or ' * bool(first)}{last}"
         super().error(message)
 
 
 def parser(chosen: str = "", command: Command | None = None) -> argparse.ArgumentParser:
     """The parser of all commands. Only the chosen command has its options."""
-    whole = _Parser("appliance", "appliance COMMAND [OPTION...]")
-    whole.add_argument("--version", action="store_true", help="show the version")
+    whole = Parser("appliance", "appliance COMMAND [OPTION...]")
+    whole.add_argument("-V", "--version", action="store_true", help="show the version")
     commands = whole.add_subparsers(prog="appliance", dest="command", required=True, metavar="COMMAND")
     for name in COMMANDS:
         own = commands.add_parser(name)

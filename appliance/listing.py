@@ -9,6 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 _LINES_MAX = 40
 
+_ALIKE = 0.75
+"""Alikeness, 0 to 1, of a word that is mistyped: a swap of two of four letters. Fewer letters are like too much."""
+
+_LETTERS_MIN = 4
+
 
 def number(count: float | None, decimals: int = 0) -> str:
     """A count, or an offset: ``3,255``; None is unknown."""
@@ -40,13 +45,14 @@ def first_lines(lines: Sequence[object], kind: str, most: int = _LINES_MAX) -> I
         yield f"... and {number(len(lines) - most)} {kind} more: --json shows all"
 
 
-def nearest(name: str, names: Iterable[str], cutoff: float = 0.5) -> str:
+def nearest(name: str, names: Iterable[str], cutoff: float = _ALIKE) -> str:
     """The name that is most like a mistyped one, whatever its case; empty if none is alike by ``cutoff``, 0 to 1."""
-    by_letters = {each.lower(): each for each in names}
-    return next((by_letters[each] for each in difflib.get_close_matches(name.lower(), by_letters, 1, cutoff)), "")
+    by_letters = {each.lower().lstrip("-"): each for each in names}
+    found = difflib.get_close_matches(name.lower().lstrip("-"), by_letters, 1, cutoff)
+    return next((by_letters[each] for each in found), "")
 
 
-def did_you_mean(name: str, names: Iterable[str], kind: str, cutoff: float = 0.5) -> str:
+def did_you_mean(name: str, names: Iterable[str], kind: str, cutoff: float = _ALIKE) -> str:
     """The fault of a name of this kind that does not exist, with the nearest that does."""
-    found = nearest(name, names, cutoff)
+    found = nearest(name, names, cutoff) if len(name) >= _LETTERS_MIN else ""
     return f"{name}: no such {kind}" + (f": did you mean {found}?" if found else "")

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from appliance.command_line import Parser
 from appliance.errors import ApplianceError
 from appliance.output import say, say_error, say_json
 from appliance.tables import show
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="demo", description=_DESCRIPTION)
+    parser = Parser(prog="demo", description=_DESCRIPTION)
     parser.add_argument("--records", type=_records, metavar="N", help="records (default: 200000)")
     parser.add_argument(
         "--global", dest="order", action="store_true", help="one total order in three clusters, in about two minutes"

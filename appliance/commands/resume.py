@@ -14,7 +14,7 @@ from appliance.commands.run import operation
 from appliance.commands.run.runner import carry_out
 from appliance.errors import LinkRefused, SettingsError
 from appliance.link.model.copy_states import CopyEvent
-from appliance.link.model.topic_choice import add_topic_options
+from appliance.link.model.topic_choice import add_topic_options, options_of
 from appliance.output import say, say_json
 from appliance.runtime.command import Command, add_json, with_settings
 from appliance.settings.role import Role
@@ -52,7 +52,8 @@ async def _resume(settings: Settings, parsed: argparse.Namespace, _: asyncio.Eve
         nothing = "the link is as it was made"
     else:
         count = await _resume_topics(settings, parsed, tell)
-        nothing = f"nothing of {parsed.topic or 'the link'} is paused, and no partition of it is stopped"
+        chosen = options_of(parsed.topic) if parsed.topic else "the link"
+        nothing = f"nothing of {chosen} is paused, and no partition of it is stopped"
     if parsed.json:
         document = {"replicator": settings.replicator, "dry_run": parsed.dry_run, "resumed": count, "changes": changes}
         say_json(json.dumps(document, indent=2))
@@ -65,7 +66,7 @@ async def _resume_topics(settings: Settings, parsed: argparse.Namespace, tell: C
     """Make paused topics active, and retry stopped partitions, unless the operator names a place for these."""
     elsewhere = parsed.partition is not None or parsed.start != RETRY or parsed.take_over
     if elsewhere and not parsed.topic:
-        raise SettingsError(["--partition, --from and --take-over need --topic"])
+        raise SettingsError(["--partition, --from and --take-over need --topic-name"])
     if parsed.removed and (elsewhere or not parsed.topic):
         raise SettingsError(
             ["--removed needs --topic, and says nothing of partitions: see what they wait for afterwards"]
@@ -97,8 +98,8 @@ async def _resume_paused(settings: Settings, parsed: argparse.Namespace, tell: C
 RESUME = Command(
     "Resumes what is paused, and stopped partitions. Without --from these are tried again at the same offset, after "
     "you have removed the reason. With --from they continue at another offset, and the skipped offsets are written to "
-    "the gap ledger; this also adopts a copy without a position. Each change is printed. The replicator may run "
-    "meanwhile.",
+    "the gap ledger; this also adopts a copy without a position. --partition, --from and --take-over need the topic's "
+    "name. Each change is printed. The replicator may run meanwhile.",
     with_settings(Role.REPLICATOR, _resume),
     _resume_options,
 )

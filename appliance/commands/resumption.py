@@ -28,7 +28,7 @@ from appliance.link.model.copy_states import States, effective
 from appliance.link.model.position import UNKNOWN, Position, SourcePlace
 from appliance.link.model.replicas import Replica, lanes_of
 from appliance.link.model.stops import Stop, StopKind
-from appliance.link.model.topic_choice import takes
+from appliance.link.model.topic_choice import options_of, require_names, takes
 from appliance.settings.values import Settings
 
 RETRY = "retry"
@@ -146,6 +146,9 @@ def _chosen(
     discovered: Iterable[Replica], choice: Choice, positions: Mapping[Partition, Position]
 ) -> tuple[list[Replica], list[Replica]]:
     """The chosen partitions; and those that a topic no longer has since it was recreated with fewer."""
+    none = "this link copies no such topic or partition"
+    if choice.topic and (choice.partition is not None or choice.start != RETRY or choice.take_over):
+        require_names(choice.topic, {replica.source_topic for replica in discovered}, none)
     replicas = [
         r for r in discovered if takes(choice.topic, r.source_topic) and choice.partition in (None, r.partition)
     ]
@@ -156,7 +159,7 @@ def _chosen(
     gone = [replace(first[key[0]], partition=key[1]) for key in former if choice.partition in (None, key[1])]
     gone = [each for each in gone if is_another(positions[each.source].source_id, each.source_id)]
     if choice.topic and not (replicas or gone):
-        raise UnknownTopic([f"--topic {choice.topic}: this link copies no such topic or partition"])
+        raise UnknownTopic([f"{options_of(choice.topic)}: {none}"])
     return replicas, gone
 
 

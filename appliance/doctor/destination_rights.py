@@ -67,9 +67,9 @@ class Destination:
             return failed(str(error), self._create_remedy(name, error))
         if hidden := await hidden_topics(self._cluster, fitted.there):
             return failed(f"{self._key} may not see {some(sorted(hidden))}", f"permit {self._key} DESCRIBE on them")
-        can_be_made = some([topic.name for topic in missing]) or "nothing is missing"
+        made = f"can be made: {some([topic.name for topic in missing])}" if missing else "none is missing"
         remarks = self._unknown + self._without(fitted, names)
-        return passed(f"{len(existing):,} copies are there, can be made: {can_be_made}{remarks}")
+        return passed(f"{len(existing):,} copies are there, {made}{remarks}")
 
     async def write(self) -> Finding:
         """Check that every copy, and every topic of the link's own, may be written."""

@@ -1,44 +1,47 @@
 # Completion of appliance in bash.
 _appliance() {
     local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} first='' second='' each words=''
+    local valued=''
     for each in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+        if [[ $each == = ]]; then continue; elif [[ $valued ]]; then valued=''; continue; fi
+        case $each in --alias | --cluster | --conf | --connector | --cores | --destination | --env-file | --from | --group | --host | --last | --logs | --lost | --offset | --offsets-topic | --origin | --out | --output | --partition | --records | --resume | --sample | --set | --side | --source | --spark | --to | --topic | --topic-name | --wait | --why) valued=yes ;; esac
         [[ $each == -* ]] && continue
         if [[ -z $first ]]; then first=$each; elif [[ -z $second ]]; then second=$each; fi
     done
     case "$first $before" in
-        'source --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'destination --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'replicate --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'console --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'spark --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'order --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'status --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'doctor --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'configs --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'acls --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'transform --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'source --env-file') _appliance_files "$word"; return ;;
+        'destination --env-file') _appliance_files "$word"; return ;;
+        'replicate --env-file') _appliance_files "$word"; return ;;
+        'console --env-file') _appliance_files "$word"; return ;;
+        'spark --env-file') _appliance_files "$word"; return ;;
+        'order --env-file') _appliance_files "$word"; return ;;
+        'status --env-file') _appliance_files "$word"; return ;;
+        'doctor --env-file') _appliance_files "$word"; return ;;
+        'configs --env-file') _appliance_files "$word"; return ;;
+        'acls --env-file') _appliance_files "$word"; return ;;
+        'transform --env-file') _appliance_files "$word"; return ;;
         'transform --from') words='newest earliest' ;;
-        'support-bundle --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'support-bundle --output') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'support-bundle --logs') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'support-bundle --env-file') _appliance_files "$word"; return ;;
+        'support-bundle --output') _appliance_files "$word"; return ;;
+        'support-bundle --logs') _appliance_files "$word"; return ;;
         'support-bundle --side') words='source destination order' ;;
-        'verify --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'verify --env-file') _appliance_files "$word"; return ;;
         'verify --spark') words='auto yes no' ;;
-        'verify --resume') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'audit --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'offsets --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'pause --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'resume --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'reset --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'lanes --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'rm-topic --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'link --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'promote --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'failover --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'failback --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'import --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'import --out') COMPREPLY=($(compgen -f -- "$word")); return ;;
-        'adopt --env-file') COMPREPLY=($(compgen -f -- "$word")); return ;;
+        'verify --resume') _appliance_files "$word"; return ;;
+        'audit --env-file') _appliance_files "$word"; return ;;
+        'offsets --env-file') _appliance_files "$word"; return ;;
+        'pause --env-file') _appliance_files "$word"; return ;;
+        'resume --env-file') _appliance_files "$word"; return ;;
+        'reset --env-file') _appliance_files "$word"; return ;;
+        'lanes --env-file') _appliance_files "$word"; return ;;
+        'rm-topic --env-file') _appliance_files "$word"; return ;;
+        'link --env-file') _appliance_files "$word"; return ;;
+        'promote --env-file') _appliance_files "$word"; return ;;
+        'failover --env-file') _appliance_files "$word"; return ;;
+        'failback --env-file') _appliance_files "$word"; return ;;
+        'import --env-file') _appliance_files "$word"; return ;;
+        'import --out') _appliance_files "$word"; return ;;
+        'adopt --env-file') _appliance_files "$word"; return ;;
     esac
     if [[ -z $words ]]; then
         case "$first $second" in
@@ -80,9 +83,13 @@ _appliance() {
         'import '*) words='mm2 replicator -h --help --env-file' ;;
         'adopt '*) words='-h --help --env-file mm2 --topic --topic-name --dry-run --json --yes --why --alias --offsets-topic --group --connector --whole --allow-loss --allow-doubles --wait' ;;
         'completion '*) words='-h --help bash zsh fish' ;;
-        ' '*) words='source destination replicate console spark order status doctor configs acls transform support-bundle verify audit offsets pause resume reset lanes rm-topic link promote failover failback import adopt completion -h --help --version' ;;
+        ' '*) words='source destination replicate console spark order status doctor configs acls transform support-bundle verify audit offsets pause resume reset lanes rm-topic link promote failover failback import adopt completion -h --help -V --version' ;;
         esac
     fi
-    COMPREPLY=($(compgen -W "$words" -- "$word"))
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+}
+_appliance_files() {
+    mapfile -t COMPREPLY < <(compgen -f -- "$1")
+    compopt -o filenames 2>/dev/null
 }
 complete -o default -F _appliance appliance kafka-cloud-replicator

@@ -18,7 +18,7 @@ SOCKET = "/run/systemd/journal/socket"
 _PRIORITIES = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
 _DEBUG = 7
 _VALUE_MAX = 32 * 1024
-"""Characters of a value: a datagram holds some 200 KB."""
+"""Bytes of a value: a datagram holds some 200 KB."""
 
 
 def journal_of(process: Mapping[str, str], address: str = SOCKET) -> socket.socket | None:
@@ -26,9 +26,11 @@ def journal_of(process: Mapping[str, str], address: str = SOCKET) -> socket.sock
 
     It is connected at once, because a confined process opens no files later.
     """
+    if not (stream := process.get("JOURNAL_STREAM")):
+        return None
     try:
         status = os.fstat(sys.stderr.fileno())
-        if process.get("JOURNAL_STREAM") != f"{status.st_dev}:{status.st_ino}":
+        if stream != f"{status.st_dev}:{status.st_ino}":
             return None
         journal = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         journal.connect(address)
@@ -60,6 +62,6 @@ def datagram(fields: Mapping[str, object]) -> bytes:
 
 
 def _field(name: str, text: str) -> bytes:
-    value = text[:_VALUE_MAX].encode("utf-8", "replace")
+    value = text.encode("utf-8", "replace")[:_VALUE_MAX].decode("utf-8", "ignore").encode()
     between = b"\n" + struct.pack("<Q", len(value)) if b"\n" in value else b"="
     return name.encode() + between + value + b"\n"

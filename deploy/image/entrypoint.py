@@ -10,9 +10,10 @@ SCRIPT = """\
 #!/bin/sh
 # Runs one of the appliance's commands, or another program.
 case "${{1:-}}" in
-{commands} | -*) exec appliance "$@" ;;
-*) exec "$@" ;;
+{commands} | help | version | -*) exec appliance "$@" ;;
 esac
+command -v "${{1:-}}" >/dev/null || exec appliance "$@"  # names the nearest command
+exec "$@"
 """
 
 

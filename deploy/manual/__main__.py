@@ -5,11 +5,13 @@ from pathlib import Path
 
 from appliance.cli import help_file
 from appliance.commands.completion import SHELLS
-from deploy.manual.completion import bash, fish, zsh
+from deploy.manual.completion import PROGRAMS, bash, fish, zsh
 from deploy.manual.man import man
 from deploy.manual.pages import pages
 
 FOLDER = help_file().parent
+_OTHER = {"bash": '"${BASH_SOURCE[0]%/*}/appliance.bash"', "fish": "(status dirname)/appliance.fish"}
+"""How the completion of the second program, which a shell looks for by its name, finds that of the first."""
 
 
 def texts() -> Mapping[Path, str]:
@@ -18,7 +20,8 @@ def texts() -> Mapping[Path, str]:
     helps = {help_file(*page.words): page.help for page in commands}
     shells = {"bash": bash, "zsh": zsh, "fish": fish}
     completions = {FOLDER / SHELLS[name]: shell(commands) for name, shell in shells.items()}
-    return {**helps, **completions, FOLDER / "appliance.1": man(commands)}
+    other = {FOLDER / f"{PROGRAMS[1]}.{shell}": f"source {there}\n" for shell, there in _OTHER.items()}
+    return {**helps, **completions, **other, FOLDER / "appliance.1": man(commands)}
 
 
 if __name__ == "__main__":

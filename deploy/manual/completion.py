@@ -10,7 +10,10 @@ _BASH = """\
 # Completion of appliance in bash.
 _appliance() {{
     local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} first='' second='' each words=''
+    local valued=''
     for each in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+        if [[ $each == = ]]; then continue; elif [[ $valued ]]; then valued=''; continue; fi
+        case $each in {valued}) valued=yes ;; esac
         [[ $each == -* ]] && continue
         if [[ -z $first ]]; then first=$each; elif [[ -z $second ]]; then second=$each; fi
     done
@@ -22,7 +25,11 @@ _appliance() {{
 {words}
         esac
     fi
-    COMPREPLY=($(compgen -W "$words" -- "$word"))
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+}}
+_appliance_files() {{
+    mapfile -t COMPREPLY < <(compgen -f -- "$1")
+    compopt -o filenames 2>/dev/null
 }}
 complete -o default -F _appliance {programs}
 """
@@ -32,8 +39,10 @@ _ZSH = """\
 # Completion of appliance in zsh.
 _appliance() {{
     local -a words_of
-    local first='' second='' each before=${{words[CURRENT-1]}}
+    local first='' second='' each valued='' before=${{words[CURRENT-1]}}
     for each in ${{words[2,CURRENT-1]}}; do
+        if [[ -n $valued ]]; then valued=''; continue; fi
+        case $each in {valued}) valued=yes ;; esac
         [[ $each == -* ]] && continue
         if [[ -z $first ]]; then first=$each; elif [[ -z $second ]]; then second=$each; fi
     done
@@ -57,11 +66,11 @@ def bash(pages: Sequence[CommandPage]) -> str:
         for name in option.names
     ]
     words = [f"        {_pattern(page)}) words='{' '.join(_words(page))}' ;;" for page in _innermost_first(pages)]
-    return _BASH.format(values="\n".join(_once(values)), words="\n".join(words), programs=" ".join(PROGRAMS))
+    return _BASH.format(values="\n".join(_once(values)), words="\n".join(words), **_same(pages))
 
 
 def _bash_values(option: Option) -> str:
-    return f"words='{' '.join(option.values)}'" if option.values else 'COMPREPLY=($(compgen -f -- "$word")); return'
+    return f"words='{' '.join(option.values)}'" if option.values else '_appliance_files "$word"; return'
 
 
 def zsh(pages: Sequence[CommandPage]) -> str:
@@ -74,7 +83,7 @@ def zsh(pages: Sequence[CommandPage]) -> str:
     words = [
         f"        {_pattern(page)}) words_of=({' '.join(_described(page))}) ;;" for page in _innermost_first(pages)
     ]
-    return _ZSH.format(values="\n".join(_once(values)), words="\n".join(words), programs=" ".join(PROGRAMS))
+    return _ZSH.format(values="\n".join(_once(values)), words="\n".join(words), **_same(pages))
 
 
 def _zsh_values(option: Option) -> str:
@@ -118,6 +127,12 @@ def _with_value(pages: Sequence[CommandPage]) -> Iterator[tuple[CommandPage, Opt
         for option in page.options:
             if page.words and option.names and (option.values or option.is_path):
                 yield page, option
+
+
+def _same(pages: Sequence[CommandPage]) -> dict[str, str]:
+    """The programs; and the options whose next word is their value, as alternatives."""
+    valued = {name for page in pages for each in page.options if each.value for name in each.names}
+    return {"programs": " ".join(PROGRAMS), "valued": " | ".join(sorted(valued))}
 
 
 def _innermost_first(pages: Sequence[CommandPage]) -> list[CommandPage]:

@@ -17,7 +17,7 @@ work and ends.
 _EXIT_CODES = """\
 Exit codes: 0 done, or nothing to do; 1 failed, refused, behind or stopped; 2
 bad usage or settings, or no such topic; 130 ended by Ctrl-C before its end.
-Options and examples: appliance COMMAND --help.
+Options and examples: appliance COMMAND --help, or appliance help COMMAND.
 """
 
 WIDTH = 80

@@ -43,6 +43,7 @@ StateDirectoryMode=0700
 Environment=HOME=%S/{name}/%i APPLIANCE_PROGRAM=/opt/{name}/bin/appliance
 Restart=always
 RestartSec=2
+RestartPreventExitStatus=2
 TimeoutStopSec=60
 KillMode=mixed
 LimitNOFILE=1048576

@@ -40,14 +40,16 @@ def test_a_change_that_cannot_be_is_refused_and_changes_nothing(
     words: tuple[str, ...],
     reason: str,
     calm: Clusters,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     order = calm(3)
     order.start()
     order.produce(10)
     order.settle()
     with pytest.raises(ApplianceError, match=reason) as refused:
-        operator(order).run("order", *words)
+        operator(order).run("order", *words, "--json")
     assert refused.value.exit_code == (0 if reason.endswith("already") else 1)  # nothing to do is no failure
+    assert bool(capsys.readouterr().out) == reason.endswith("already")  # and shows the order as it is
     assert order.homes() == {"orange"}
 
 

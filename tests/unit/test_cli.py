@@ -92,6 +92,28 @@ def test_case_1452_a_closed_pipe_ends_a_command_as_it_ends_other_programs(says: 
     assert (ended.returncode, ended.stderr) == (-signal.SIGPIPE, "")
 
 
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("/tmp/x", 2, "appliance: /tmp/x: no such command; see appliance --help\n"),
+        ("'**x'", 2, "appliance: **x: no such command; see appliance --help\n"),
+        ("--help >&-", 0, ""),
+        ("--version >&-", 0, ""),
+        ("--version 2>&-", 0, ""),
+        ("status --env-file /nowhere >&- 2>&-", 2, ""),
+        ("--version >/dev/full", 1, "appliance: No space left on device\n"),
+        ("--help >/dev/full", 1, "appliance: No space left on device\n"),
+    ],
+)
+def test_case_1496_no_word_and_no_closed_or_full_output_gives_a_traceback(line: str, code: int, said: str) -> None:
+    # NotImplementedError and ValueError of a glob, AttributeError of no stdout, OSError of a full one.
+    command = ["sh", "-c", f"exec {sys.executable} -m appliance.cli {line}"]
+    for unbuffered in ("", "1"):
+        variables = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+        ended = subprocess.run(command, cwd=PACKAGE.parent, env=variables, capture_output=True, text=True)
+        assert (ended.returncode, ended.stderr) == (code, said)
+
+
 STOPPED = """
 import os, signal, sys
 from appliance import cli, command_line

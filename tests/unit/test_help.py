@@ -23,11 +23,21 @@ COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
 _appliance
 echo "${COMPREPLY[@]}"
 """
+COMPLETED_LINES = COMPLETED.replace('echo "${COMPREPLY[@]}"', 'printf "%s\\n" "${COMPREPLY[@]}"')
 LIGHT = [
     ["--help"],
     ["--version"],
     [],
     ["stauts"],
+    ["help"],
+    ["help", "status"],
+    ["version"],
+    ["-V"],
+    ["--env-file", "x", "status"],
+    ["--", "status"],
+    ["appliance"],
+    ["order.move"],
+    ["../help/status"],
     ["order"],
     ["order", "staus"],
     *([*page.words, "--help"] for page in PAGES),
@@ -71,7 +81,7 @@ def test_the_help_lists_every_command_in_a_group() -> None:
         assert f"  {name:<16}{entry.summary}" in group.splitlines()
 
 
-@pytest.mark.parametrize("words", [line for line in LIGHT if line[:1] != ["completion"]][:12], ids=" ".join)
+@pytest.mark.parametrize("words", [line for line in LIGHT if line[:1] != ["completion"]][:21], ids=" ".join)
 def test_help_imports_the_standard_library_alone(words: list[str]) -> None:
     line = [sys.executable, "-S", "-c", IMPORTED, *words]
     done = subprocess.run(line, cwd=CHECKOUT, capture_output=True, text=True)
@@ -96,12 +106,18 @@ def test_help_makes_no_environment(words: list[str], tmp_path: Path) -> None:
             ["order", "staus"],
             "appliance order: staus: no such command: did you mean status?; see appliance order --help",
         ),
-        (["qqqq"], "appliance: qqqq: no such command; see appliance --help"),
+        *(
+            ([word], f"appliance: {word}: no such command; see appliance --help")
+            for word in ("qqqq", "stop", "topics", "delete", "rm", "bogus", "appliance", "order.move")
+        ),
+        (["--env-file", "x", "status"], "appliance: --env-file: options come after the command; see appliance --help"),
+        (["--", "status"], "appliance: --: options come after the command; see appliance --help"),
     ],
 )
-def test_a_mistyped_command_is_answered_with_the_nearest(
+def test_case_1497_a_mistyped_command_is_answered_with_the_nearest_that_is_like_it(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    # stop and topics with rm-topic, delete with reset; an option before the command with a missing package.
     assert cli.main(words) == 2
     assert capsys.readouterr().err == f"{said}\n"
 
@@ -112,6 +128,12 @@ def test_a_mistyped_command_is_answered_with_the_nearest(
         (["status", "--jsn"], "appliance status: error: --jsn: no such option: did you mean --json?"),
         (["order", "alone", "--wiat=3"], "appliance order alone: error: --wiat: no such option: did you mean --wait?"),
         (["status", "orders"], "appliance status: error: unexpected: orders"),
+        (["status", "--version"], "appliance status: error: --version: no such option"),
+        (["status", "--bad"], "appliance status: error: --bad: no such option"),
+        (["status", "--topi", "a"], "appliance status: error: --topi: no such option: did you mean --topic?"),
+        (["doctor"], "appliance doctor: error: choose source, destination or order"),
+        (["link"], "appliance link: error: choose delete"),
+        (["completion"], "appliance completion: error: choose bash, zsh or fish"),
     ],
 )
 def test_a_mistyped_option_is_answered_with_the_nearest(
@@ -142,6 +164,40 @@ def test_bash_completes_commands_options_and_their_values(line: list[str], words
     )
     assert set(words) <= set(done.stdout.split())
     assert len(line[-1]) == 0 or set(words) == set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (["appliance", "status", "--env-file", "my"], ["my link"]),
+        (["appliance", "order", "--env-file", "x", "move", "--t"], ["--to"]),
+        (["appliance", "order", "--env-file", "=", "x", "move", "--t"], ["--to"]),
+    ],
+)
+def test_case_1498_bash_completes_a_path_with_a_space_and_a_command_after_an_options_value(
+    line: list[str], words: list[str], tmp_path: Path
+) -> None:
+    # "my link" gave two words; the value of --env-file counted as the command below order.
+    (tmp_path / "my link").mkdir()
+    (tmp_path / "appliance").symlink_to(CHECKOUT / "appliance")
+    done = subprocess.run(["bash", "-c", COMPLETED_LINES, "bash", *line], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.stdout.splitlines(), done.stderr) == (words, "")
+
+
+@pytest.mark.parametrize(("shell", "finds"), [("bash", "complete -p kafka-cloud-replicator")])
+def test_a_shell_finds_the_completion_of_the_second_program_by_its_name(shell: str, finds: str) -> None:
+    line = f"source appliance/help/kafka-cloud-replicator.{shell} && {finds}"
+    done = subprocess.run([shell, "-c", line], cwd=CHECKOUT, capture_output=True, text=True)
+    assert "-F _appliance kafka-cloud-replicator" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("word", ["help", "version", "-V"])
+def test_words_for_help_and_the_version_are_taken(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([word]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("usage: appliance COMMAND" if word == "help" else f"kafka-cloud-replicator {VERSION}")
+    assert cli.main(["help", "order", "move"]) == 0
+    assert capsys.readouterr().out == of_line("order", "move").help
 
 
 def test_the_page_of_man_names_every_command_with_every_option() -> None:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 
 from appliance.commands.model.loss import PartitionLoss, total
 from appliance.commands.model.torn_transactions import NOTHING_TORN, TornTransactions
-from appliance.link.model.copy_states import CopyState, StateRecord
+from appliance.link.model.copy_states import LINK, CopyState, StateRecord
 from appliance.listing import counted, first_lines, number, some
 from appliance.timestamps import utc
 
@@ -31,8 +31,10 @@ class Report:
     def lines(self) -> Iterator[str]:
         """Print it for the operator."""
         would = "would be " if self.dry_run else ""
+        link = next((record.state for record in self.states if record.topic == LINK and record.state.follows), None)
         for record in self.states:
-            yield f"{record.subject}: {would}{record.state}"
+            if record.topic == LINK or record.state is not link:  # those with a record of their own follow the link
+                yield f"{record.subject}: {would}{record.state}"
         for topic, state in self.kept.items():
             yield f"{topic or 'the link'}: stays {state}"
         if not (self.states or self.kept):

@@ -41,6 +41,8 @@ async def _change(
         request = await _located(order, ask(parsed), settings.cluster)
         before = await _before(order, request)
         if reason := refusal(request, before):
+            if parsed.json and is_met(request, before):
+                say_json(json.dumps(document(before), indent=2))
             raise (NothingToDo if is_met(request, before) else ApplianceError)(f"{reason}; nothing was changed")
         if parsed.dry_run:
             say(f"would {described(request)}")

@@ -198,8 +198,8 @@ def belongs_to_another(copy: str, claim: Claim, naming: Naming) -> str:
         )
     return (
         f"destination topic {copy} belongs to link {claim.link}{claim.damage and f' ({claim.damage})'}: choose another "
-        f"{naming.policy.variable}; when that link is no more, take the copy over by `appliance resume --topic ... "
-        "--from ... --take-over`"
+        f"{naming.policy.variable}; when that link is no more, take the copy over by `appliance resume --topic-name "
+        "... --from ... --take-over`"
     )
 
 

@@ -90,7 +90,7 @@ def was_deleted(link: str, deletion: Claim) -> str:
     at = utc(deletion.since / 1000)
     return (
         f"{link} was deleted by {deletion.deleted_by} at {at}{why}, and copies nothing any more: {ADOPT} makes it "
-        "anew, and each copy that is not empty then waits for `appliance resume --topic ... --from ...`"
+        "anew, and each copy that is not empty then waits for `appliance resume --topic-name ... --from ...`"
     )
 
 
@@ -132,7 +132,7 @@ def _loss_fault(topic: PositionsTopic, own_copies: Collection[Copy]) -> str:
     return (
         f"{topic.name} was deleted or made anew: it remembers nothing, and {len(own_copies)} copies of this link are "
         f"there, {first} for example; {ADOPT} makes the link anew, and each copy that is not empty then waits for "
-        "`appliance resume --topic ... --from ...`"
+        "`appliance resume --topic-name ... --from ...`"
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from typing import Any
 
 from appliance.errors import SettingsError, UnknownTopic
+from appliance.listing import some
 
 _BY_NAME = "--topic-name"
 
@@ -42,7 +43,28 @@ def among(choice: str, topics: Collection[str], where: str = "no topic of this l
         try:
             found = any(re.fullmatch(each, topic) for topic in topics)
         except (re.error, OverflowError, RecursionError) as error:
-            raise SettingsError([f"--topic {each}: no regular expression: {error}"]) from error
+            raise SettingsError([f"{options_of(each)}: no regular expression: {error}"]) from error
         if not found:
-            raise UnknownTopic([f"--topic {each}: {where}"])
+            raise UnknownTopic([f"{options_of(each)}: {where}"])
     return [topic for topic in sorted(topics) if takes(choice, topic)]
+
+
+def require_names(choice: str, topics: Collection[str], where: str) -> None:
+    """Refuse a choice of which an expression takes more than the topic that it names, or names none."""
+    for each in filter(None, choice.split("\n")):
+        if (taken := among(each, topics, where)) != [_name(each)]:
+            names = some([f"{_BY_NAME}={topic}" for topic in taken])
+            raise SettingsError([f"{options_of(each)}: positions are moved of topics by name: {names}"])
+
+
+def options_of(choice: str) -> str:
+    """The options that make this choice."""
+    return " ".join(
+        f"--topic {each}" if (name := _name(each)) == each else f"{_BY_NAME}={name}" for each in choice.split("\n")
+    )
+
+
+def _name(expression: str) -> str:
+    """The name that an expression of ``--topic-name`` stands for; of another one the expression."""
+    name = re.sub(r"\\(.)", r"\1", expression)
+    return name if re.escape(name) == expression else expression

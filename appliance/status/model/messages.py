@@ -83,7 +83,8 @@ def remedies(subject: Subject) -> tuple[Remedy, ...]:
 
 
 def _fault(partition: PartitionStatus, state: LinkState, fault: Fault) -> str:
-    return f"{partition.name}: {state} since {utc(fault.since)}: {fault.reason}"
+    reason = fault.reason.removeprefix(f"{partition.name} ")
+    return f"{partition.name}: {state} since {utc(fault.since)}: {reason}"
 
 
 def _remarks(snapshot: Snapshot) -> Iterator[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.runtime.journal import datagram
+from appliance.runtime.journal import datagram, journal_of
 
 LOGGING = """
 import logging, os, sys
@@ -87,6 +87,18 @@ def test_without_the_journals_socket_the_lines_go_to_stderr(journal: socket.sock
     Path(journal.getsockname()).unlink()
     text, _ = logged(journal)
     assert "replicator: a partition" in text
+
+
+def test_without_a_stderr_there_is_no_journal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    assert journal_of({}) is None
+
+
+def test_the_longest_record_with_a_text_of_many_bytes_is_sent(journal: socket.socket) -> None:
+    own = {"MESSAGE": "\N{GRINNING FACE}" * 100_000, "EVENT": "\N{GRINNING FACE}" * 100_000}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sending:
+        sending.sendto(datagram(own), journal.getsockname())
+    assert {name: len(text.encode()) for name, text in parsed(journal.recv(2**18)).items()} == dict.fromkeys(own, 2**15)
 
 
 def test_no_field_of_a_record_takes_a_name_of_the_journals_own_or_begins_a_line() -> None:

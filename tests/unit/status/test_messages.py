@@ -45,6 +45,11 @@ def test_a_stop_is_told_with_its_time_and_reason() -> None:
     ]
 
 
+def test_a_stop_says_the_name_of_its_partition_once() -> None:
+    stopped = with_position(stopped="payments-0 offset 7 is damaged", stopped_at=NOW)
+    assert problems(snapshot(destination=stopped)) == [f"payments-0: stopped since {AT}: offset 7 is damaged"]
+
+
 def test_a_link_that_never_ran_is_told_what_to_start() -> None:
     (told,) = problems(snapshot(destination=DestinationFacts(metadata())))
     assert told == "replicator-orange: never run: start it with `appliance replicate`"

@@ -22,9 +22,13 @@ def said(script: Path, *words: str) -> str:
     return subprocess.run([script, *words], env=environment, capture_output=True, text=True, check=True).stdout.strip()
 
 
-@pytest.mark.parametrize("words", [*((name,) for name in COMMANDS), ("--help",), ("status", "--json")])
+@pytest.mark.parametrize("words", [*((name,) for name in COMMANDS), ("--help",), ("help",), ("status", "--json")])
 def test_a_command_of_the_appliance_needs_no_program_before_it(script: Path, words: tuple[str, ...]) -> None:
     assert said(script, *words) == f"appliance {' '.join(words)}"
+
+
+def test_a_word_that_is_no_program_is_left_to_the_appliance_which_names_the_nearest_command(script: Path) -> None:
+    assert said(script, "statsu") == "appliance statsu"
 
 
 def test_any_other_word_is_a_program(script: Path) -> None:

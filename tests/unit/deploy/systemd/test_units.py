@@ -5,6 +5,7 @@ import shlex
 import pytest
 
 from appliance.command_line import command, parser
+from appliance.errors import SettingsError
 from deploy.systemd.__main__ import FOLDER
 from deploy.systemd.units import NAME, ROLES, HostRole, files
 
@@ -23,3 +24,8 @@ def test_a_unit_runs_a_command_of_the_appliance(role: HostRole) -> None:
 def test_only_the_ends_of_the_tunnel_may_listen_on_low_ports() -> None:
     able = {name for name, text in files().items() if "AmbientCapabilities=CAP_NET_BIND_SERVICE\n" in text}
     assert able == {f"{NAME}-source@.service", f"{NAME}-destination@.service"}
+
+
+def test_a_unit_does_not_start_again_and_again_with_settings_that_cannot_be_used() -> None:
+    never = f"RestartPreventExitStatus={SettingsError.exit_code}"
+    assert all(never in text.splitlines() for name, text in files().items() if name.endswith(".service"))

@@ -1,0 +1,1 @@
+source "${BASH_SOURCE[0]%/*}/appliance.bash"
