@@ -4,9 +4,13 @@ So help, the version and a mistyped command need no package. The texts of ``help
 of the options of each by ``python -m deploy.manual``.
 """
 
+import signal
+
+if __name__ == "__main__":  # before the other imports, in which Ctrl-C would print a traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 import errno
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path

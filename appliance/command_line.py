@@ -67,6 +67,8 @@ async def _until_signalled(run: Run, parsed: argparse.Namespace) -> int:
     def stop(number: signal.Signals) -> None:
         got.append(number)
         stopping.set()
+        loop.remove_signal_handler(number)
+        signal.signal(number, signal.SIG_DFL)  # a second one ends it at once
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop, number)

@@ -11,7 +11,7 @@ from appliance.kafka.client.client_tls import user_of
 from appliance.link.handle import Link
 from appliance.link.model.copied_acls import Entries, principal_of
 from appliance.output import say, say_json
-from appliance.runtime.command import Command, with_settings
+from appliance.runtime.command import Command, until_stopped, with_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
 
@@ -56,6 +56,6 @@ def as_lines(diff: AclDiff, *, follows: bool) -> Sequence[str]:
 ACLS = Command(
     "Shows the ACLs that copies lack for the readers of their source topics, and those that the link made before and "
     "whose like is gone at the source. It changes nothing; with ACLS_SYNC=yes the replicator does.",
-    with_settings(Role.REPLICATOR, _acls),
+    until_stopped(with_settings(Role.REPLICATOR, _acls)),
     topic_options,
 )

@@ -10,7 +10,7 @@ from appliance.kafka.client.configs import set_on, try_describe
 from appliance.link.handle import Copies, Link
 from appliance.link.model.topic_choice import add_topic_options, among
 from appliance.output import say, say_json
-from appliance.runtime.command import Command, add_json, with_settings
+from appliance.runtime.command import Command, add_json, until_stopped, with_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
 
@@ -83,6 +83,6 @@ def as_lines(diff: ConfigDiff, current: Held, why_not: str = "") -> Sequence[str
 CONFIGS = Command(
     "Shows the settings that copies do not have as their source topics do, and that the replicator would set. "
     "It changes nothing. CONFIGS_SYNC and CONFIGS_EXCLUDE_REGEX say what follows.",
-    with_settings(Role.REPLICATOR, _configs),
+    until_stopped(with_settings(Role.REPLICATOR, _configs)),
     topic_options,
 )

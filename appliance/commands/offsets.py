@@ -21,7 +21,7 @@ from appliance.link.model.topic_choice import add_topic_options, among, takes
 from appliance.link.model.translation import TranslationState
 from appliance.listing import counted
 from appliance.output import say, say_rows
-from appliance.runtime.command import Command, add_json, with_settings
+from appliance.runtime.command import Command, add_json, until_stopped, with_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
 
@@ -139,6 +139,6 @@ OFFSETS = Command(
     "has committed at the source. Exit code 0 when every answer is exact. build reads both logs of what was copied "
     "before there were maps of offsets, of all topics or of --topic, and writes the maps; exit code 0 when nothing is "
     "left that can be built. The replicator may run meanwhile.",
-    with_settings(Role.REPLICATOR, _offsets),
+    until_stopped(with_settings(Role.REPLICATOR, _offsets)),
     _offsets_options,
 )

@@ -16,7 +16,7 @@ from appliance.errors import LinkRefused, SettingsError
 from appliance.link.model.copy_states import CopyEvent
 from appliance.link.model.topic_choice import add_topic_options, options_of
 from appliance.output import say, say_json
-from appliance.runtime.command import Command, add_json, with_settings
+from appliance.runtime.command import Command, add_json, until_stopped, with_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
 
@@ -100,6 +100,6 @@ RESUME = Command(
     "you have removed the reason. With --from they continue at another offset, and the skipped offsets are written to "
     "the gap ledger; this also adopts a copy without a position. --partition, --from and --take-over need the topic's "
     "name. Each change is printed. The replicator may run meanwhile.",
-    with_settings(Role.REPLICATOR, _resume),
+    until_stopped(with_settings(Role.REPLICATOR, _resume), "stopped: run the same command again to finish it"),
     _resume_options,
 )

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from appliance.errors import Interrupted
 from appliance.runtime import log
+from appliance.runtime.background import unless_stopped
 from appliance.settings.env_file import read_settings
 from appliance.settings.role import Role
 from appliance.settings.values import Settings
@@ -59,6 +61,21 @@ def with_settings_by(
 def add_json(command: argparse.ArgumentParser, instead: str = "lines") -> None:
     """Declare the option that every command has which prints a result."""
     command.add_argument("--json", action="store_true", help=f"print JSON instead of {instead}")
+
+
+def until_stopped(run: Run, so: str = "stopped before the end") -> Run:
+    """A run that Ctrl-C and SIGTERM cut off where it is, and what is said of it then."""
+
+    async def cut_off(parsed: argparse.Namespace, stopping: asyncio.Event) -> int | None:
+        async def code() -> int:
+            return await run(parsed, stopping) or 0
+
+        ended = await unless_stopped(stopping, code())
+        if ended is None:
+            raise Interrupted(so)
+        return ended
+
+    return cut_off
 
 
 def seconds(text: str) -> float:

@@ -10,7 +10,7 @@ import aiohttp
 from rich.live import Live
 
 from appliance.clock import now_ms
-from appliance.errors import Unreachable
+from appliance.errors import Interrupted, Unreachable
 from appliance.link.handle import Link
 from appliance.link.model.topic_choice import add_topic_options, among, takes
 from appliance.output import say_json
@@ -63,6 +63,8 @@ async def run_status(settings: Settings, topics: str, as_json: bool, watch: bool
         code = await unless_stopped(stopping, _status(watcher, topics, as_json, watch))
         if code is not None:
             return code
+        if not watch:
+            raise Interrupted("stopped before the end")
         return 1 if watcher.snapshot is None else _exit_code(_chosen(watcher.snapshot, topics))
 
 

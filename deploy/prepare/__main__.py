@@ -133,5 +133,6 @@ def _other(machine: Side, settings: Settings) -> tuple[str, str]:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # at its question, too
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the reader may have closed the pipe; the files are written by then
     sys.exit(main(sys.argv[1:]))

@@ -133,6 +133,8 @@ class Pair:
         """The settings of this link."""
         clusters = {"SOURCE": self.orange, "DESTINATION": self.grape}
         servers = {f"{side}_BROKER_SERVERS": cluster.home_bootstrap for side, cluster in clusters.items()}
+        if self.orange is self.grape:  # settings refuse one broker on both sides; the engine gets its clients otherwise
+            servers["SOURCE_BROKER_SERVERS"] = "another.invalid:9092"
         protocols = dict.fromkeys((f"{side}_SECURITY_PROTOCOL" for side in clusters), "PLAINTEXT")
         names = {
             "DESTINATION_CLUSTER_ID": self.target,

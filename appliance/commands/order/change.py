@@ -19,8 +19,7 @@ from appliance.order.model.view import OrderView
 from appliance.order.model.wishes import Request, described, is_done, is_met, question, refusal, wishes
 from appliance.order.pulse import wish
 from appliance.output import say, say_json
-from appliance.runtime.background import unless_stopped
-from appliance.runtime.command import Command, add_json, seconds, with_settings_by
+from appliance.runtime.command import Command, add_json, seconds, until_stopped, with_settings_by
 from appliance.settings.env_file import read_order
 from appliance.settings.order_values import OrderSettings
 from appliance.settings.role import Role
@@ -30,11 +29,14 @@ _LOOK, _BRIEFLY, _INSISTS = 0.25, 3.0, 10.0
 that does is asked again, in seconds."""
 
 
+_LATER = "it may be done later: see `appliance order status`"
+
+
 async def _change(
     ask: Callable[[argparse.Namespace], Request],
     settings: OrderSettings,
     parsed: argparse.Namespace,
-    stopping: asyncio.Event,
+    _: asyncio.Event,
 ) -> int:
     """Leave the wish in the own cluster, and wait until it is met."""
     async with OrderHandle.open(settings) as order:
@@ -51,10 +53,9 @@ async def _change(
             await agree(text)
         began = loop_seconds()
         await wish(order.clusters[settings.cluster], wishes(request, before, uuid.uuid4().hex))
-        view = await unless_stopped(stopping, _met(order, request, before, parsed.wait))
+        view = await _met(order, request, before, parsed.wait)
         if view is None:
-            late = f"not done within {parsed.wait:g} s, or stopped; it may be done later"
-            raise ApplianceError(f"{late}: see `appliance order status`")
+            raise ApplianceError(f"not done within {parsed.wait:g} s; {_LATER}")
         if parsed.json:
             say_json(json.dumps(document(view), indent=2))
         else:
@@ -145,7 +146,8 @@ def _command(
     ask: Callable[[argparse.Namespace], Request],
     options: Callable[[argparse.ArgumentParser], None],
 ) -> Command:
-    return Command(description, with_settings_by(read_order, Role.REPLICATOR, partial(_change, ask)), options)
+    run = with_settings_by(read_order, Role.REPLICATOR, partial(_change, ask))
+    return Command(description, until_stopped(run, f"stopped; {_LATER}"), options)
 
 
 MOVE = _command(

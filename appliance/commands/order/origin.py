@@ -12,8 +12,7 @@ from appliance.link.model.order import Origin
 from appliance.link.model.translation import Translation, TranslationState, not_known
 from appliance.order.handle import OrderHandle
 from appliance.output import say_rows
-from appliance.runtime.background import unless_stopped
-from appliance.runtime.command import Command, add_json, with_settings_by
+from appliance.runtime.command import Command, add_json, until_stopped, with_settings_by
 from appliance.settings.env_file import read_order
 from appliance.settings.order_values import OrderSettings
 from appliance.settings.role import Role
@@ -46,17 +45,14 @@ class Line:
         )
 
 
-async def origin(settings: OrderSettings, parsed: argparse.Namespace, stopping: asyncio.Event) -> int:
+async def origin(settings: OrderSettings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
     """Print the translations; the exit code is 0 when all are exact."""
     unknown = {parsed.cluster, parsed.origin} - {None, *(each.id for each in settings.clusters)}
     if unknown:
         raise SettingsError([f"{', '.join(unknown)}: expected one of the ids in GLOBAL_CLUSTERS"])
     own = parsed.cluster or settings.cluster
     async with OrderHandle.open(settings) as order:
-        asked = _shown(order, parsed) if parsed.origin else _origin(order, own, parsed)
-        lines = await unless_stopped(stopping, asked)
-    if lines is None:
-        return 1
+        lines = await (_shown(order, parsed) if parsed.origin else _origin(order, own, parsed))
     say_rows(lines, as_json=parsed.json)
     return 0 if all(line.state is TranslationState.EXACT for line in lines) else 1
 
@@ -118,6 +114,6 @@ ORIGIN = Command(
     "Tells from which cluster, partition and offset of T the record at an offset of T-global came; with --from the "
     "other way, for each T-global: exactly, or that it is not known. Only the clusters of these T-global are asked. "
     "Exit code 0 when every answer is exact.",
-    with_settings_by(read_order, Role.REPLICATOR, origin),
+    until_stopped(with_settings_by(read_order, Role.REPLICATOR, origin)),
     _add_options,
 )

@@ -47,8 +47,7 @@ from appliance.order.model.rebuilding import (
 )
 from appliance.order.names import aside_topic, hidden_topic
 from appliance.output import say, say_json
-from appliance.runtime.background import unless_stopped
-from appliance.runtime.command import Command, add_json, with_settings_by
+from appliance.runtime.command import Command, add_json, until_stopped, with_settings_by
 from appliance.settings.env_file import read_order
 from appliance.settings.order_values import OrderSettings
 from appliance.settings.role import Role
@@ -80,13 +79,11 @@ class _Plan:
         return {"topic": self.topic, "aside": self.aside, "partitions": asides, "lanes": sorted(self.lanes)}
 
 
-async def rebuild(settings: OrderSettings, parsed: argparse.Namespace, stopping: asyncio.Event) -> int:
+async def rebuild(settings: OrderSettings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
     """Make the T-globals anew that are stopped, or that of a topic."""
     async with OrderHandle.open(settings) as order:
         own = settings.cluster
-        plans = await unless_stopped(stopping, _plans(order, own, parsed.topic, gap=parsed.gap))
-        if plans is None:
-            return 1
+        plans = await _plans(order, own, parsed.topic, gap=parsed.gap)
         if parsed.dry_run:
             _tell(plans, "would rebuild", as_json=parsed.json)
             return 0
@@ -262,6 +259,8 @@ REBUILD = Command(
     "Makes T-global of this VM's cluster anew from the others', where it is stopped: its cluster was declared lost "
     "while it was alone, or T-global or its positions were deleted, shortened or written to. What it alone has shown "
     "is kept in T-global.aside-EPOCH. Killed anywhere, the same command again finishes it.",
-    with_settings_by(read_order, Role.REPLICATOR, rebuild),
+    until_stopped(
+        with_settings_by(read_order, Role.REPLICATOR, rebuild), "stopped: run the same command again to finish it"
+    ),
     _add_options,
 )

@@ -7,20 +7,17 @@ import json
 from appliance.order.handle import OrderHandle
 from appliance.order.model.shown import document, rendered
 from appliance.output import say_json
-from appliance.runtime.background import unless_stopped
-from appliance.runtime.command import Command, add_json, with_settings_by
+from appliance.runtime.command import Command, add_json, until_stopped, with_settings_by
 from appliance.settings.env_file import read_order
 from appliance.settings.order_values import OrderSettings
 from appliance.settings.role import Role
 from appliance.tables import show
 
 
-async def status(settings: OrderSettings, parsed: argparse.Namespace, stopping: asyncio.Event) -> int:
+async def status(settings: OrderSettings, parsed: argparse.Namespace, _: asyncio.Event) -> int:
     """Read all clusters, and print; the exit code is 0 when all is ordered or being ordered."""
     async with OrderHandle.open(settings) as order:
-        view = await unless_stopped(stopping, order.view())
-    if view is None:
-        return 1
+        view = await order.view()
     if parsed.json:
         say_json(json.dumps(document(view), indent=2))
     else:
@@ -37,6 +34,6 @@ STATUS = Command(
     "T-global and those that it lacks, and what waits to be ordered. It needs no running process. What cannot be read "
     "now is shown as unknown, never as 0. Exit code 0 if all is ordered or being ordered; 1 if there is no home, or "
     "something is stopped, silent, unknown or alone.",
-    with_settings_by(read_order, Role.REPLICATOR, status),
+    until_stopped(with_settings_by(read_order, Role.REPLICATOR, status)),
     _add_options,
 )

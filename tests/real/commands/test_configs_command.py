@@ -39,11 +39,9 @@ async def test_case_846_no_change_is_announced_that_nobody_makes(pair: Pair, tmp
     told = json.loads((await command("configs", env_file, "--json")).stdout)
     assert told["changes"] == {}
     assert told["unchanged"] == {paused: "its copy is paused"}
-    taken = OtherLink(pair.grape, pair.grape, pair.tag)
-    taken.topic("refused")
-    configure(pair.grape, refused, **{"retention.ms": "3600000"})
-    found = await command(
-        "configs", settings_file(taken, tmp_path, SOURCE_CLUSTER_ID=f"other-{pair.tag}"), "--topic", refused, "--json"
-    )
+    taken = OtherLink(pair.orange, pair.grape, pair.tag)
+    configure(pair.orange, refused, **{"retention.ms": "3600000"})
+    other = settings_file(taken, tmp_path, SOURCE_CLUSTER_ID=f"other-{pair.tag}")
+    found = await command("configs", other, "--topic", refused, "--json")
     assert json.loads(found.stdout)["changes"] == {}
     assert json.loads(found.stdout)["unchanged"] == {refused: f"its copy belongs to {pair.naming.replicator}"}

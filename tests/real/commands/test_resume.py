@@ -64,8 +64,7 @@ async def test_a_dry_run_makes_and_changes_nothing(pair: Pair) -> None:
 
 async def test_a_take_over_that_is_refused_takes_nothing(pair: Pair) -> None:
     topic = pair.filled("kept", 10)
-    other = OtherLink(pair.grape, pair.grape, pair.tag)
-    other.topic("kept")
+    other = OtherLink(pair.orange, pair.grape, pair.tag)
     async with pair.engine() as engine:
         await engine.copy_all()
         with pytest.raises(LinkRefused, match="no replicator of this link has ever run"):

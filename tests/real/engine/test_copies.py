@@ -51,8 +51,7 @@ async def test_of_two_links_that_come_at_once_one_has_the_copy(pair: Pair) -> No
 
 async def test_a_copy_is_taken_over_by_the_operators_word_and_the_other_link_stops(pair: Pair) -> None:  # invariant I
     topic = pair.filled("taken", 10)
-    other = OtherLink(pair.grape, pair.grape, pair.tag)
-    other.topic("taken")
+    other = OtherLink(pair.orange, pair.grape, pair.tag)
     async with pair.engine() as engine, other.engine() as theirs:
         await engine.copy_all()
         await theirs.establish()
