@@ -153,10 +153,12 @@ class _Console(Console):
 
 def terminal(width: int = _WIDTH, file: IO[str] | None = None) -> Console:
     """The console of stdout or another file: as wide as COLUMNS says, else the terminal, else this."""
-    console = _Console(file=file)
-    return (
-        console if console.is_terminal or os.environ.get("COLUMNS", "").isdigit() else _Console(file=file, width=width)
-    )
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit() and int(columns) > 0:
+        return _Console(file=file)
+    environment = {name: text for name, text in os.environ.items() if name != "COLUMNS"}
+    console = _Console(file=file, _environ=environment)
+    return console if console.is_terminal else _Console(file=file, width=width, _environ=environment)
 
 
 def show(*parts: RenderableType, width: int = _WIDTH) -> None:

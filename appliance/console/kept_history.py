@@ -15,6 +15,7 @@ from appliance.console.watch import LinkWatch
 
 log = logging.getLogger("appliance.console")
 
+_NOT_KEPT = "The charts are not kept"
 _EVERY = 60.0
 """Seconds between two writes: as much is lost when the control center is killed."""
 
@@ -63,10 +64,12 @@ class KeptHistory:
             with open(new, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
                 file.write(to_bytes(self._link, self._watch.history, self._watch.events))
             new.replace(self._folder / f"{self._link}.history")
+            if self._watch.history_note.startswith(_NOT_KEPT):
+                self._watch.history_note = ""
         except OSError as error:
             with contextlib.suppress(OSError):
                 new.unlink()
-            self._say(f"The charts are not kept: {error}")
+            self._say(f"{_NOT_KEPT}: {error}")
 
     def _say(self, note: str) -> None:
         if note != self._watch.history_note:

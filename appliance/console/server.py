@@ -248,9 +248,11 @@ class ConsoleServer:
         """Start what only shows something, or a dry run, or the command whose dry run this session has seen."""
         if name == CONFIRMED:
             proposal = self._commands.proposal(session)
-            if proposal is None or form.get("command") != " ".join(proposal.command):
+            if proposal is None or form.get("command") != proposal.line:
                 raise SettingsError(["nothing has been done: its dry run comes first"])
             proposal.confirm(form)
+            if proposal.remedy:  # somebody may have resolved it meanwhile, and copying gone on
+                remedy_proposal(self._watch.snapshot if self._watch.fresh else None, proposal.remedy)
             self._commands.start(proposal.title, proposal.command, user=user)
         elif name == REMEDY:
             self._commands.propose(session, remedy_proposal(self._watch.snapshot, form.get("command", "")), user)

@@ -11,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from appliance.console.model import text
 from appliance.console.model.tables import Query
 from appliance.output import printable
+from appliance.program import quoted
 from appliance.status.model.messages import utc
 from appliance.status.model.snapshot import LinkState
 from appliance.status.model.state_words import partition_state, topic_state
@@ -78,6 +79,7 @@ _ENVIRONMENT.filters |= {
     "clock": clock,
     "sorted_by": _sorted_by,
     "spark": _spark,
+    "quoted": quoted,
     "on_page": lambda query, page: _query(replace(query, page=page)),
     "topic_state": topic_state,
     "partition_state": partition_state,

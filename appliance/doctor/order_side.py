@@ -175,8 +175,10 @@ def _steps(settings: OrderSettings) -> Iterator[Step[OrderVm]]:
     for name in (*names, settings.cluster):
         is_own, after = name == settings.cluster, SETTINGS
         if not is_own:
-            yield Step(f"{name}: tunnel port", after, partial(_port, name), "check GLOBAL_CLUSTERS and TUNNEL_PORT")
-            yield Step(f"{name}: mutual TLS", f"{name}: tunnel port", partial(_identity, name), "see that VM's log")
+            tunnel, check_port = partial(_by_tunnel, name), "check GLOBAL_CLUSTERS and TUNNEL_PORT"
+            yield Step(f"{name}: tunnel port", after, partial(_port, name), check_port, tunnel)
+            port = f"{name}: tunnel port"
+            yield Step(f"{name}: mutual TLS", port, partial(_identity, name), "see that VM's log", tunnel)
             after = f"{name}: mutual TLS"
         for what, check in _BROKERS.items():
             remedy = f"check {_REMEDIES.get(what, '{}_BROKER_SERVERS').format(prefix_of(name))}"
@@ -186,6 +188,10 @@ def _steps(settings: OrderSettings) -> Iterator[Step[OrderVm]]:
         if is_own:
             yield Step(f"{name}: write access", after, OrderVm.writable, _ANSWER)
         yield Step(f"{name}: topics' safety", after, partial(_safe, name), _ANSWER)
+
+
+def _by_tunnel(name: str, vm: OrderVm) -> bool:
+    return vm.ways[name].tunnel is not None
 
 
 async def _port(name: str, vm: OrderVm) -> Finding:

@@ -79,9 +79,17 @@ def test_the_appliances_commands_are_in_the_image(link: Link) -> None:
     assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
-def test_a_command_that_has_to_run_before_the_replicator_has_a_container_that_reaches_both_clusters(link: Link) -> None:
-    words = ("run", "--rm", "-T", "replicator", "appliance", "configs")
-    assert TOPIC in link.vpcs.engines[GRAPE.name].compose(link.folder(GRAPE), *words)
+def test_a_command_has_a_container_of_its_own_beside_the_replicator_or_in_its_place(link: Link) -> None:
+    *_, replicator = link.services
+    stopped, engine = replicator.container, link.vpcs.engines[GRAPE.name]
+    beside = engine.compose(link.folder(GRAPE), "run", "--rm", "-T", "doctor", "appliance", "verify")
+    engine.docker("stop", stopped)
+    try:
+        before = engine.compose(link.folder(GRAPE), "run", "--rm", "-T", "replicator", "appliance", "verify")
+    finally:
+        engine.docker("start", stopped)
+    assert TOPIC in beside
+    assert TOPIC in before
 
 
 @pytest.mark.parametrize("end", ["source", "destination"])

@@ -112,9 +112,10 @@ async def test_the_replicator_is_killed_and_every_committed_record_is_in_one_row
 async def test_the_command_shows_the_last_hours_as_a_table_and_a_query_as_csv(audited: Audited) -> None:
     shown = await command("audit", audited.settings, "--last", "1h")
     assert shown.returncode == 0, shown.stderr
-    head, *lines = shown.stdout.splitlines()
+    head, *lines, total = shown.stdout.splitlines()
     assert head.split()[:4] == ["committed", "topic", "partition", "kind"]
     assert len(lines) == len(rows_in(audited.folder))
+    assert total.startswith(f"{len(lines)} rows")
     as_csv = await command("audit", audited.settings, "SELECT sum(records) AS n, NULL AS none FROM audit", "--csv")
     assert list(csv.reader(io.StringIO(as_csv.stdout))) == [["n", "none"], [str(PARTITIONS * ROUNDS * RECORDS), ""]]
 

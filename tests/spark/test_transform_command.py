@@ -64,7 +64,7 @@ async def test_records_are_shown_before_and_after_and_nothing_is_written(pair: P
     assert [header["key"] for header in changed["after"]["headers"]] == ["by"]
     code, output = await tried(pair, topic, tmp_path, SQL, "--from", "earliest", "--records", "100")
     assert code == 1, output
-    assert "6 records: 4 changed, 1 left out, 1 fails; nothing is written" in output
+    assert "6 records: 4 changed, 1 fails, 1 left out; nothing is written" in output
     assert "DIVIDE_BY_ZERO" in output
     assert "0xff30" in output
     assert SALT not in output

@@ -73,6 +73,9 @@ def test_columns_says_the_width_where_there_is_no_terminal(monkeypatch: pytest.M
     assert terminal(file=io.StringIO()).width == 1000
     monkeypatch.setenv("COLUMNS", "80")
     assert terminal(file=io.StringIO()).width == 80
+    for nonsense in ("0", "-1", "\u00b2", "wide"):
+        monkeypatch.setenv("COLUMNS", nonsense)
+        assert terminal(file=io.StringIO()).width == 1000
 
 
 def test_a_style_of_a_cell_stays() -> None:

@@ -19,11 +19,20 @@ DOCTOR = "doctor"
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A command that is carried out once its dry run has been seen; ``typed`` is the text that confirms it, if any."""
+    """A command that is carried out once its dry run has been seen; ``typed`` is the text that confirms it, if any.
+
+    ``remedy`` is the command of a problem as the page shows it, which has to be there still.
+    """
 
     title: str
     command: tuple[str, ...]
     typed: str = ""
+    remedy: str = ""
+
+    @property
+    def line(self) -> str:
+        """The command as one types it."""
+        return " ".join(map(quoted, self.command))
 
     @property
     def dry_run(self) -> tuple[str, ...]:
@@ -156,7 +165,7 @@ def remedy_proposal(snapshot: Snapshot | None, text: str) -> Proposal:
     shown = [each for problem in (problems_with_commands(snapshot) if snapshot else ()) for each in problem.commands]
     for each in shown:
         if each.text == text and each.words:
-            return Proposal("Resume", each.words)
+            return Proposal("Resume", each.words, remedy=text)
     raise SettingsError(["there is no such problem any more"])
 
 

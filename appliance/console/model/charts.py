@@ -1,5 +1,6 @@
 """The charts of a link or a topic, and small ones: all of a page have the same time axis, and the same marks."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ from appliance.console.model.history import History
 from appliance.console.model.rings import Subject
 from appliance.listing import some
 
+_NUMBER = re.compile(r"-[0-9]+$")
 _LINES_MAX = 10
 """Partitions in a topic's chart."""
 SPARK_POINTS = 60
@@ -38,14 +40,15 @@ def marks(history: History, events: Iterable[Event], link: str, tier: str, topic
     A run on another host than the one before is a hand-over. With a topic, those of other topics are left out.
     """
     rings, host = history.rings[tier], ""
+    until = max(rings.at) + rings.step
     found: dict[tuple[str, int], list[Event]] = {}
     for event in sorted(events):
-        kind, subjects = event.mark, {event.subject, event.subject.rpartition("-")[0]}
+        kind, subjects = event.mark, {event.subject, _NUMBER.sub("", event.subject)}
         if kind == RESTART:
             kind, host = HAND_OVER if host not in ("", event.by) else kind, event.by
         elif topic and not subjects & {topic, link, "the link"}:
             continue
-        if kind and event.at >= rings.since:
+        if kind and rings.since <= event.at <= until:
             width = rings.step * rings.steps // _MARKS
             found.setdefault((kind, event.at // width), []).append(replace(event, mark=kind))
     return [replace(all_of[0], subject=some([*{one.subject: 0 for one in all_of}])) for all_of in found.values()]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from appliance.link.model.checkpoint import OPERATOR
 from appliance.link.model.copy_states import CopyState
 from appliance.link.model.problems import Fault
 from appliance.status.model.messages import cluster_name
@@ -79,7 +80,8 @@ def _stop(subject: str, fault: Fault) -> Event:
 
 def _owners(lanes: Iterable[LaneStatus]) -> Iterator[Event]:
     """The runs that have taken lanes: one event for each run, since it fences all lanes at its start."""
-    owned = sorted((lane.owner.run, lane.lane, lane.owner) for lane in lanes if lane.owner)
+    taken = [(lane.lane, lane.owner) for lane in lanes if lane.owner and lane.owner.run != OPERATOR]
+    owned = sorted((owner.run, lane, owner) for lane, owner in taken)
     for run, group in groupby(owned, key=lambda each: each[0]):
         lanes_of_run = list(group)
         numbers = ", ".join(str(lane) for _, lane, _ in lanes_of_run[:8]) + (", ..." if len(lanes_of_run) > 8 else "")

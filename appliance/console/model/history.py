@@ -66,7 +66,8 @@ class History:
             **{Subject(p.topic, p.partition): (p.lag_records, p.copied) for p in snapshot.partitions},
         }
         hour = self.rings["hour"]
-        if self.newest is None or self.newest.at // hour.step != snapshot.at // hour.step:
+        has_turned = self.newest is None or self.newest.at // hour.step != snapshot.at // hour.step
+        if has_turned and snapshot.topics:  # none are known while no cluster answers
             self._choose(snapshot, values)
         for rings in self.rings.values():
             rings.add(snapshot.at, values)

@@ -47,11 +47,12 @@ def from_bytes(link: str, content: bytes) -> tuple[History, list[Event]]:
         document = json.loads(head)
         subjects = [Subject(str(topic), int(number)) for topic, number in document["subjects"]]
         events = [Event(int(at), *map(str, texts)) for at, *texts in document["events"]]
+        owner = document["link"]
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError, zlib.error) as error:
         raise NotReadable(str(error)) from error
     history.keep(subjects[: TOPICS_MAX + PARTITIONS_MAX])
     whole = unpacked.eof and len(numbers) == sum(8 * len(ring) for ring in history.arrays)
-    if not whole or document["link"] != link:
+    if not whole or owner != link:
         raise NotReadable("it is not whole, or another link's")
     for ring in history.arrays:
         ring[:], numbers = array(ring.typecode, numbers[: 8 * len(ring)]), numbers[8 * len(ring) :]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from appliance.console.model.worst import severity
@@ -104,5 +104,6 @@ def _page(
     # Unknown comes last in either direction: it is neither much nor little.
     ordered = sorted((row for row in matches if value(row) is not None), key=value, reverse=query.down)
     ordered += [row for row in matches if value(row) is None]
-    first = (max(1, query.page) - 1) * PAGE_SIZE
+    page = min(max(1, query.page), max(1, math.ceil(len(matches) / PAGE_SIZE)))
+    query, first = replace(query, page=page), (page - 1) * PAGE_SIZE
     return TablePage(query, ordered[first : first + PAGE_SIZE], len(matches), dict(sorted(states.items())))

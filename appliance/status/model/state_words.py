@@ -44,8 +44,12 @@ def topic_state(topic: TopicStatus) -> str:
 
 def partition_states(topic: TopicStatus) -> list[str]:
     """The state of each partition: the topic's own one where that holds for all of them."""
-    own = topic_state(topic) if topic.stopped or not topic.active or topic.state is not CopyState.ACTIVE else ""
-    return [own or partition_state(partition) for partition in topic.partitions]
+    own = LinkState.STOPPED if topic.stopped else "" if topic.active else GONE
+    if own or topic.state is CopyState.ACTIVE:
+        return [own or partition_state(partition) for partition in topic.partitions]
+    attention = (LinkState.STOPPED, LinkState.UNKNOWN)
+    states = map(partition_state, topic.partitions)
+    return [state if state in attention else topic.state for state in states]
 
 
 def topic_summary(topic: TopicStatus) -> str:

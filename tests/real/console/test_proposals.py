@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import html
 import re
+import shlex
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from appliance.console.watch import LinkWatch
 from tests.support.console import of_size, shown
 
 TOKEN = "Vq3t0cJ9mW5xkR7fLs2hYbNd8pEuZa4G"
@@ -90,6 +93,39 @@ async def test_a_remedy_of_a_present_problem_runs_after_its_dry_run(program: Pro
         await own.page()
     asked = "resume --dry-run --topic-name=orders --partition 0"
     assert run(tmp_path) == [asked, asked.replace(" --dry-run", "")]
+
+
+async def test_case_1471_a_remedy_is_not_carried_out_once_its_problem_is_over_or_nobody_knows(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It moved a partition back that somebody had resumed meanwhile: its records were copied twice.
+    program(RECORDS)
+    text = "bin/appliance resume --topic-name=orders --partition 0"
+    well = of_size({"orders": 3}, now=time.time_ns() // 1_000_000)
+    for name, now in (("snapshot", well), ("fresh", False)):
+        async with operators(stopped=1) as (own, _):
+            await own.sends("actions/remedy", {"command": text})
+            command = proposed(await own.page())
+            assert command
+            with monkeypatch.context() as meanwhile:
+                meanwhile.setattr(LinkWatch, name, property(lambda _, now=now: now), raising=False)
+                await own.sends("actions/confirmed", {"command": command})
+                assert "there is no such problem any more" in await own.page()
+    assert run(tmp_path) == ["resume --dry-run --topic-name=orders --partition 0"] * 2
+
+
+async def test_case_1472_the_command_that_is_asked_about_is_one_that_a_shell_takes_as_it_is(
+    program: Program, tmp_path: Path
+) -> None:
+    # The Copy button copied `--topic=orders|payments`, which a shell runs as two commands.
+    program(RECORDS)
+    async with operators() as (own, _):
+        await own.sends("actions/pause", {"topic": "orders|payments", "why": "too slow"})
+        command = html.unescape(proposed(await own.page()))
+        assert shlex.split(command) == ["pause", "--yes", "--topic=orders|payments", "--why=too slow"]
+        await own.sends("actions/confirmed", {"command": command})
+        await own.page()
+    assert run(tmp_path)[1:] == ["pause --yes --topic=orders|payments --why=too slow"]
 
 
 async def main(own: Operator) -> str:

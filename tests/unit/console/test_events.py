@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from appliance.console.model.events import EVENTS_MAX, Event, changes, merged, written_down
 from appliance.kafka.protocol.metadata import Partition
-from appliance.link.model.checkpoint import Gap
+from appliance.link.model.checkpoint import OPERATOR, Gap, Owner
 from appliance.link.model.copy_states import CopyState, StateRecord
 from tests.support.facts import DESTINATION, NOW, RUN, SILENT, SOURCE_ID, snapshot, with_position
 
@@ -17,6 +17,11 @@ def test_who_paused_when_and_why_is_known_from_the_first_snapshot_on() -> None:
 def test_the_run_that_took_the_lanes_is_one_event() -> None:
     (event,) = written_down(snapshot())
     assert event == Event(RUN.since, "lanes 0, 1, 2", "taken by run 1a2b3c, which fences every run before", "grape-vm")
+
+
+def test_case_1476_a_command_that_wrote_in_the_lanes_is_no_restart() -> None:
+    command = replace(DESTINATION, owners=(Owner(OPERATOR, "", "grape-vm-2", NOW),) * 3)
+    assert [event for event in written_down(snapshot(destination=command)) if event.mark] == []
 
 
 def test_stops_and_gaps_have_their_own_times() -> None:

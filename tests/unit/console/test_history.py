@@ -151,3 +151,22 @@ def test_the_marks_are_stops_restarts_hand_overs_and_promotions_and_those_beside
     assert len(marks(history, events, LINK, "day")) == 5
     of_topic = [each.mark for each in marks(history, events, LINK, "hour", "payments")]
     assert of_topic == [RESTART, HAND_OVER, PROMOTION]
+
+
+def test_case_1473_the_curves_of_topics_outlive_a_look_at_which_no_cluster_answers() -> None:
+    # A control center that began in an outage dropped the day of every topic, just when one needs it.
+    history = behind(30, NOW)
+    history.add(replace(snapshot(SILENT), at=NOW + 60_000, topics=()))
+    series = chart(history, (), LINK, "hour", "payments")["series"]
+    assert [each["name"] for each in series] == ["payments", "payments-0", "payments-1"]
+    assert series[0]["lag_records"][0] == 30
+
+
+def test_case_1474_a_chart_has_no_mark_of_another_topic_or_of_a_time_to_come() -> None:
+    history = behind(0, NOW)
+    events = [
+        Event(NOW - 9, "payments-eu", "promoted", "ann@vm", PROMOTION),
+        Event(NOW - 9, "payments-0", "stopped: a gap", mark=STOP),
+        Event(NOW + HOUR_MS, "payments-0", "stopped: a gap", mark=STOP),
+    ]
+    assert [each.mark for each in marks(history, events, LINK, "hour", "payments")] == [STOP]

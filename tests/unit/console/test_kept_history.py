@@ -92,7 +92,8 @@ def whole() -> bytes:
 def _body(**changed: object) -> bytes:
     first, _, body = whole().partition(b"\n")
     head, _, numbers = zlib.decompress(body).partition(b"\n")
-    return first + b"\n" + zlib.compress(json.dumps(json.loads(head) | changed).encode() + b"\n" + numbers)
+    document = {name: value for name, value in (json.loads(head) | changed).items() if value is not None}
+    return first + b"\n" + zlib.compress(json.dumps(document).encode() + b"\n" + numbers)
 
 
 DAMAGED = {
@@ -102,6 +103,7 @@ DAMAGED = {
     "another's": b"GIF89a\n" + bytes(99),
     "a newer one": b"kafka-cloud-replicator history 2 little-endian\nzlib no more",
     "another link's": _body(link="lemon-grape"),
+    "no link's": _body(link=None),
     "no list": _body(subjects=7),
     "too few": _body(subjects=[]),
     "too many": _body(subjects=[["x", number] for number in range(9999)]),
@@ -153,6 +155,9 @@ def test_on_a_full_disk_the_file_of_before_stays_and_the_log_has_one_line(
         assert [each.name for each in tmp_path.iterdir()] == [f"{LINK}.history"]
         read, _ = from_bytes(LINK, (tmp_path / f"{LINK}.history").read_bytes())
         assert read.arrays == before.history.arrays
+        assert watch.history_note.startswith("The charts are not kept: ")
+        kept._write()
+        assert watch.history_note == ""
     (line,) = caplog.messages
     assert line.startswith("The charts are not kept: ")
 

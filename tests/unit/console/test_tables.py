@@ -46,6 +46,7 @@ def test_a_page_has_a_hundred_rows_and_the_last_one_has_the_rest() -> None:
     assert (page.count, page.pages) == (PAGE_SIZE + 5, 2)
 
 
-def test_a_page_beyond_the_last_and_an_unknown_column_are_harmless() -> None:
-    assert topics_page([COPIED], Query(page=9)).rows == []
+def test_a_page_beyond_the_last_is_the_last_and_an_unknown_column_is_harmless() -> None:
+    assert names(topics_page([COPIED], Query(page=9))) == ["payments"]
+    assert topics_page([], Query(page=9)).rows == []
     assert names(topics_page([COPIED], Query(sort="nonsense"))) == ["payments"]

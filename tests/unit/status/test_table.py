@@ -7,12 +7,13 @@ from rich.console import Console
 from appliance.kafka.client.open_transactions import OpenTransaction
 from appliance.kafka.protocol.metadata import Partition, Topic
 from appliance.link.model.checkpoint import Owner
+from appliance.link.model.copy_states import CopyState
 from appliance.link.model.link_sql import LinkSql, SqlChange
 from appliance.link.model.mirror_records import Heartbeat
 from appliance.link.model.problems import Fault
 from appliance.status.model.facts import DestinationFacts, Log, SourceFacts
 from appliance.status.model.snapshot import Snapshot
-from appliance.status.model.state_words import partition_state, topic_state, topic_summary
+from appliance.status.model.state_words import partition_state, partition_states, topic_state, topic_summary
 from appliance.status.model.table import rendered
 from tests.support.facts import (
     DESTINATION,
@@ -96,6 +97,16 @@ def test_a_state_is_the_same_one_at_the_terminal_and_on_the_page() -> None:
     assert (topic_state(gone), topic_summary(gone)) == ("gone", "no longer copied")
     (partition, _) = topic.partitions
     assert partition_state(replace(partition, unknown=Fault("no leader", NOW))) == "unknown"
+
+
+def test_case_1475_the_totals_count_each_partition_of_a_paused_topic_by_itself() -> None:
+    # One stopped partition of a paused topic of twelve was counted as "12 stopped".
+    (topic,) = snapshot().topics
+    first, second = topic.partitions
+    of = replace(topic, state=CopyState.PAUSED, partitions=(replace(first, stopped=Fault("a gap", NOW)), second))
+    assert partition_states(of) == ["stopped", "paused"]
+    assert partition_states(replace(of, active=False)) == ["gone", "gone"]
+    assert partition_states(replace(of, stopped=Fault("no copy", NOW))) == ["stopped", "stopped"]
 
 
 def test_an_unknown_value_is_never_shown_as_0() -> None:
