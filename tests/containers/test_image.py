@@ -63,6 +63,7 @@ def test_docker_run_takes_its_settings_from_an_env_file_and_one_line_says_what_i
     assert "SOURCE_CLUSTER_ID" in outcome.stderr
 
 
+@pytest.mark.release  # minutes on a busy machine; each submission copies, verifies and examines with the same image
 def test_spark_does_all_that_the_appliance_asks_of_it(docker: Engine) -> None:
     mounted = f"type=bind,source={FEATURES},target=/features.py,readonly"
     said = docker.docker("run", "--rm", "--mount", mounted, IMAGE, "python", "/features.py")
