@@ -17,6 +17,8 @@ from tests.support.image import IMAGE
 CHECKOUT = Path(__file__).parents[2]
 CHART = CHECKOUT / "deploy" / "helm" / "kafka-cloud-replicator"
 _WAIT = ("--wait", "--timeout=4m")
+_ELSEWHERE = "10.77.0.2"
+"""The other side's address in the settings, which refuse one for both; here both sides are on one node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ class Link:
             "REPLICA_TOPICS_SOURCE_REGEX": TOPIC,
             "REPLICA_TOPICS_DEST_SUFFIX": self.name,
             "SOURCE_SIDE_TUNNEL_IP": ADDRESS,
-            "DESTINATION_SIDE_TUNNEL_IP": ADDRESS,
+            "DESTINATION_SIDE_TUNNEL_IP": _ELSEWHERE,
             "TUNNEL_PORT": str(self.port),
             "SHARED_SECRET": secrets.token_urlsafe(33),
         }
