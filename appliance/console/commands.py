@@ -111,7 +111,7 @@ class Commands:
         return self._running is not None and not self._running.done()
 
     def proposal(self, session: str) -> Proposal | None:
-        """What the last command, a dry run, has shown for this session some minutes ago at most."""
+        """The proposal whose dry run is the last command, for this session, some minutes ago at most."""
         run = self.last
         shown = run and not self.running and run.exit_code == 0 and run.ended and now_ms() - run.ended < _PROPOSED_MS
         return self.proposed[1] if shown and self.proposed and self.proposed[0] == session else None

@@ -5,12 +5,13 @@ import os.path
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
-from unicodedata import category, name
+from unicodedata import name
 
 from appliance.settings.parsers import utf8, without_login
 from appliance.settings.private_files import read_secret
 from appliance.settings.role import Place, Role
 from appliance.settings.secret import Secret
+from appliance.settings.shell_lines import in_place_of
 from appliance.settings.values import SecretFile
 from appliance.settings.variable import Variable, declared
 from appliance.settings.variables import BY_NAME
@@ -89,8 +90,8 @@ class Reading:
 
 
 def _check_visible(text: str) -> None:
-    """Refuse characters that nobody sees, as a page or a mail has them. Of a secret only its two ends are looked at."""
-    if character := next((each for each in text if each != " " and category(each) in ("Cf", "Zs", "Zl", "Zp")), ""):
+    """Refuse characters that nobody sees. Of a secret only its two ends are looked at."""
+    if character := next((each for each in text if in_place_of(each) is not None), ""):
         raise ValueError(
             f"expected text without U+{ord(character):04X} ({name(character, '').lower()}), which is invisible"
         )

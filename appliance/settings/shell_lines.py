@@ -89,13 +89,16 @@ def _read(number: int, line: str) -> Line:
     return Line(number, name, fault=f"{expected} {cause}{seen}", expands=expands, cure=cure)
 
 
+def in_place_of(unseen: str) -> str | None:
+    """The text in place of a character that nobody sees, as a page or a mail has them; None if it is none."""
+    return None if unseen == " " else {"Cf": "", "Zs": " ", "Zl": " ", "Zp": " "}.get(category(unseen))
+
+
 def _misleading_character(number: int, text: str) -> tuple[str, str]:
-    """What is said of the first character that is not seen, or looks like another one, and sed's cure; or nothing."""
+    """The words about the first character that is not seen, or looks like another one, and sed's cure; or nothing."""
     for character in text:
-        replacement = (
-            "'" if character in _QUOTES else {"Cf": "", "Zs": " ", "Zl": " ", "Zp": " "}.get(category(character))
-        )
-        if replacement is not None and character != " ":
+        replacement = "'" if character in _QUOTES else in_place_of(character)
+        if replacement is not None:
             name = "byte order mark" if character == "\ufeff" else name_of(character, "").lower()
             seen = f": here is U+{ord(character):04X} ({name})"
             code = "".join(f"\\x{byte:02x}" for byte in character.encode())

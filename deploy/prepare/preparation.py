@@ -40,7 +40,7 @@ class Preparation:
 
     @property
     def change_of_role(self) -> str:
-        """What would become of the VM, whose files are those of another one; empty if they are its own, or new."""
+        """The change of the VM, whose files are those of another one, in words; empty if they are its own, or new."""
         was, becomes = _vm_with(self.before), _vm_with(self.services)
         if was in ("", becomes):
             return ""

@@ -77,7 +77,7 @@ class Stopped(Begun):
         return self.run(Watcher(Link.of(self.settings, *clusters), self.settings).collect())
 
     def partition(self) -> PartitionStatus:
-        """What the status shows of it."""
+        """The partition in the status."""
         return self.snapshot().topics[0].partitions[0]
 
     @property
