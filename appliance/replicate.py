@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import os
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -33,14 +34,14 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
     """Run the replicator with its console. Java, the slowest part, starts while the rest is imported."""
     from appliance.settings.engine import Bound
     from appliance.spark.passed_conf import passed_conf, secrets_of
-    from appliance.spark.tempdir import tempdir
+    from appliance.spark.tempdir import place, tempdir
 
     def bytes_per_second() -> int:
         return read_settings(parsed.env_file, Role.REPLICATOR, os.environ).engine.max_bytes_per_second
 
     passed = passed_conf(parsed.conf, frozenset(secrets_of(settings)))
     bound = Bound(settings.engine.max_bytes_per_second, bytes_per_second)
-    with tempdir(settings.replicator) as directory:
+    with tempdir(settings.replicator) as directory, place(settings.replicator) as number:
         async with _java(settings, parsed.env_file.absolute(), directory, passed) as (settings, jvm):
             from appliance.audit.model.progress import AuditProgress
             from appliance.clock import now_ms
@@ -48,11 +49,15 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
             from appliance.engine.problem_log import ProblemLog
             from appliance.groups.model.newest_groups import NewestGroups
             from appliance.link.client.clusters import destination_cluster, source_cluster
+            from appliance.link.client.membership import membership
+            from appliance.link.model.problems import STANDBY
             from appliance.status.service import status_server
 
             newest, audit, problems = NewestGroups(), AuditProgress(settings.audit.path), ProblemLog(clock=now_ms)
             async with source_cluster(settings) as source, destination_cluster(settings) as destination:
-                run = Composition(settings, source, destination, jvm, stopping, bound, newest, audit, problems)
+                tell = functools.partial(problems.note, STANDBY)
+                member = membership(destination, settings.replicator, number, tell)
+                run = Composition(settings, source, destination, jvm, stopping, bound, newest, audit, problems, member)
                 async with status_server(settings, bound, newest, audit, problems.open):
                     await run.run()
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from appliance.audit.model.progress import AuditProgress
+from appliance.clock import loop_seconds
 from appliance.driver.background import Background, Repeated, Service, until_answered
 from appliance.driver.discovery import Search, TopicDiscovery
 from appliance.driver.establish import Establishing
@@ -20,11 +21,13 @@ from appliance.driver.task_reports import Ending, TaskReports
 from appliance.engine.control.client import DriverEndpoint
 from appliance.engine.control.server import ControlServer
 from appliance.engine.problem_log import ProblemLog
+from appliance.errors import ApplianceError, Fenced
 from appliance.groups.group_service import GroupService
 from appliance.groups.mirror_formats import HEARTBEAT_SECONDS, Heartbeats
 from appliance.groups.model.newest_groups import NewestGroups
 from appliance.kafka.client.client_tls import user_of
 from appliance.kafka.client.cluster import KafkaCluster
+from appliance.link.client.membership import Membership
 from appliance.link.handle import Link
 from appliance.link.model.problems import AUDIT, BOUND, HEARTBEATS, MAPS
 from appliance.runtime.background import unless_stopped
@@ -39,14 +42,16 @@ from appliance.sql.model.statement import Statement
 
 _AUDIT_RETRY = 60.0
 """Pause before the audit table is opened again, in seconds."""
+_STEADY = 60.0
+"""Length of a run, in seconds, after which one that is fenced is no sign of a replicator outside of the group."""
 
 
 @dataclass(slots=True)
 class Composition:
-    """One run of the replicator: it copies until ``stopping``, within ``bound``.
+    """One replicator: it copies whenever it is its link's active one, until ``stopping``, within ``bound``.
 
     ``newest`` receives the positions of the groups, ``audit`` the progress of the audit table, and ``problems`` the
-    open problems, as they come and go.
+    open problems, as they come and go. Each time that it becomes the active one, a run of the link begins.
     """
 
     settings: Settings
@@ -58,10 +63,12 @@ class Composition:
     newest: NewestGroups
     audit: AuditProgress
     problems: ProblemLog
-    run_name: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    membership: Membership
+    run_name: str = ""
     ending: Ending = field(init=False)
     background: Background = field(init=False)
     jobs: Jobs = field(init=False)
+    _spark_start: "asyncio.Task[tuple[Spark, SqlJobs]] | None" = None
 
     def __post_init__(self) -> None:
         settings, engine = self.settings, self.settings.engine
@@ -74,39 +81,108 @@ class Composition:
         self.jobs = Jobs(engine, self.jvm, self.stopping, self.ending, control, reports, self.problems, slots)
 
     async def run(self) -> None:
-        """Copy until the stop, once; Fenced if another replicator of this link has started."""
-        spark: Spark | None = None
+        """Copy or stand by until the stop; Fenced if a replicator that is no member of the group has the lanes."""
+        self.background.task(self._end_at_the_stop(), "stop")
         try:
-            if started := await unless_stopped(self.stopping, self._start()):
-                replicator, spark, sql = started
-                await replicator.run(spark, self.endpoint(replicator), sql)
+            await unless_stopped(self.ending.begun, self._prepare())
+            while not self.ending.begun.is_set():
+                await unless_stopped(self.ending.begun, self.membership.until_active())
+                if not self.ending.begun.is_set():
+                    await self._copy()
         finally:
+            await self.membership.leave()
             await self.background.stop()
             await self.jobs.control.close()
-            if spark:
-                spark.let_go()
-            else:
-                self.jvm.kill()
+            self._end_spark()
         if self.ending.error:
             raise self.ending.error
 
-    async def _start(self) -> tuple[Replicator, Spark, SqlJobs]:
-        """Make or continue the link, and search for topics from then on, while Spark starts.
+    def _end_spark(self) -> None:
+        start = self._spark_start
+        if start and start.done() and not start.cancelled() and not start.exception():
+            start.result()[0].let_go()
+        else:
+            self.jvm.kill()
 
-        Both clusters must answer before anything is written to either, and Spark must take the SQL: a change of it is
-        written down.
+    async def _end_at_the_stop(self) -> None:
+        await self.stopping.wait()
+        self.ending.begun.set()
+
+    async def _prepare(self) -> None:
+        """Become a member of the group, while Spark starts.
+
+        Both clusters must answer before anything is written to either. A standby in a cluster starts Spark once it
+        copies: its executors would take the cores of the active one.
         """
         await until_answered(lambda: self.source.metadata([]), "source", self.problems)
         await until_answered(lambda: self.destination.metadata([]), "destination", self.problems)
-        statement = Statement.of(self.settings.transform)
-        starting = start_spark(self.settings, self.jvm, self.jobs.control, statement)
-        spark_start = self.background.task(starting, "spark-start")
-        if statement:
-            await spark_start
+        self.background.task(self.membership.run(), "membership")
+        self.background.task(self._get_ready(), "ready")
+
+    async def _get_ready(self) -> None:
+        try:
+            if not self.settings.engine.in_a_cluster:
+                await self._spark()
+            self.membership.ready()
+        except ApplianceError as error:
+            self.ending.end(error)
+
+    async def _spark(self) -> tuple[Spark, SqlJobs]:
+        """Spark, which starts at the first call."""
+        if self._spark_start is None:
+            statement = Statement.of(self.settings.transform)
+            starting = start_spark(self.settings, self.jvm, self.jobs.control, statement)
+            self._spark_start = self.background.task(starting, "spark-start")
+        return await asyncio.shield(self._spark_start)
+
+    async def _copy(self) -> None:
+        """One run of the link: until the stop, an end by itself, or the assignment of another member."""
+        self.run_name, beside, began = uuid.uuid4().hex[:12], Background(self.problems), loop_seconds()
+        beside.task(self._end_when_passive(), "assignment")
+        try:
+            if started := await unless_stopped(self.ending.begun, self._start(beside)):
+                replicator, spark, sql = started
+                await replicator.run(spark, self.endpoint(replicator), sql)
+        finally:
+            await beside.stop()
+        if not self.stopping.is_set():
+            await self._stand_by(loop_seconds() - began)
+
+    async def _end_when_passive(self) -> None:
+        await self.membership.until_passive()
+        self.ending.begun.set()
+
+    async def _stand_by(self, seconds: float) -> None:
+        """Go on as a standby after a run of so many seconds, or begin another one; or end for the run's reason.
+
+        A lane that another member has taken comes with an assignment of that member. One that still goes to this
+        process was outdated: a member has copied, and is gone.
+        """
+        error = self.ending.error
+        if isinstance(error, Fenced) and self.membership.refused is None:
+            await unless_stopped(self.stopping, self.membership.confirm())
+            if self.membership.active and seconds < _STEADY:
+                return
+        elif error:
+            return
+        if self.settings.engine.in_a_cluster:
+            self.ending.end(Fenced(f"{self.membership.assignment.host} copies now: Spark's executors are given back"))
+            return
+        for subject in list(self.problems.open):
+            self.problems.forget(subject)
+        self.ending.renew()
+
+    async def _start(self, beside: Background) -> tuple[Replicator, Spark, SqlJobs]:
+        """Make or continue the link, and search for topics from then on, while Spark starts.
+
+        Spark must take the SQL: a change of it is written down.
+        """
+        if statement := Statement.of(self.settings.transform):
+            await self._spark()
         replicator = Replicator(await self._establish(statement), self._establish, self.jobs, self.bound)
-        self.background.start(self.services(replicator))
-        spark, sql = await spark_start
-        self.background.start(self.services_in(spark))
+        beside.start(self.services(replicator))
+        spark, sql = await self._spark()
+        beside.start(self.services_in(spark))
         return replicator, spark, sql
 
     async def _establish(self, statement: Statement | None = None) -> Established:

@@ -50,14 +50,14 @@ class Replicator:
     async def run(self, spark: Spark, endpoint: DriverEndpoint, sql: SqlJobs) -> None:
         """Run one job after the other, until the stop or an end by itself."""
         jobs = self.jobs
-        if before := self.link.predecessors:
+        if before := self.link.predecessors(endpoint.run):
             hosts, since = some(sorted({each.host for each in before})), utc(min(each.since for each in before) / 1000)
             fields = {"run": before[0].run, "host": hosts, "since": since}
-            log.info("takes the lanes from an earlier run, which stops if it still runs", extra={"fields": fields})
+            log.info("takes the lanes from an earlier run", extra={"fields": fields})
         while not jobs.stopping.is_set() and not jobs.ending.begun.is_set():
             if jobs.reports.layout_changed.is_set():
-                await unless_stopped(jobs.stopping, self.lay_out(endpoint.run))
-            elif room := await unless_stopped(jobs.stopping, jobs.room(spark)):
+                await unless_stopped(jobs.ending.begun, self.lay_out(endpoint.run))
+            elif room := await unless_stopped(jobs.ending.begun, jobs.room(spark)):
                 await self.run_job(spark, endpoint, room, sql)
 
     async def lay_out(self, run: str) -> None:

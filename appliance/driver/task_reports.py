@@ -20,7 +20,7 @@ _SILENCE = 60.0
 
 @dataclass(slots=True)
 class Ending:
-    """The reason for which a replicator of this name ends by itself; ``begun`` is set with it."""
+    """The end of a run of the replicator of this name: ``begun`` is set with it, and with a reason if it is one."""
 
     replicator: str
     error: ApplianceError | None = None
@@ -30,6 +30,11 @@ class Ending:
         """End for this reason; the first one counts."""
         self.error = self.error or error
         self.begun.set()
+
+    def renew(self) -> None:
+        """Begin again: another run of this process may end for another reason."""
+        self.error = None
+        self.begun.clear()
 
     def fenced(self, taken: str) -> None:
         """End since another replicator has ``taken`` a lane."""

@@ -58,6 +58,13 @@ class ProblemLog:
         if self._end(subject):
             self.notice(subject, None)
 
+    def note(self, subject: str, error: ApplianceError | None) -> None:
+        """Tell of a subject's problem, or of its end."""
+        if error is None:
+            self.over(subject)
+        else:
+            self.tell(subject, error)
+
     def forget(self, subject: str) -> None:
         """Drop a problem whose state is unknown from now on: if it continues, it is logged again."""
         self._end(subject)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _SHORT = 60
+_PLACES = 100
 
 
 @contextlib.contextmanager
@@ -29,6 +30,24 @@ def tempdir(name: str) -> Iterator[Path]:
             yield directory
         finally:
             shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def place(name: str) -> Iterator[int]:
+    """The lowest number that no other live process of that name has on this machine, while the block runs.
+
+    A process that is started again has the number of its predecessor.
+    """
+    with contextlib.ExitStack() as stack:
+        for number in range(_PLACES):
+            file = Path(tempfile.gettempdir(), f".{name}.place-{number}")
+            with contextlib.suppress(OSError):
+                descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+                stack.callback(os.close, descriptor)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                yield number
+                return
+        yield os.getpid()
 
 
 @contextlib.contextmanager

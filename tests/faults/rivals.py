@@ -21,7 +21,7 @@ _FENCED = 1
 """The exit code of a replicator that another has taken over from."""
 
 _STOPS = "this one stops, a link has one"
-_TAKES = "takes the lanes from an earlier run, which stops if it still runs"
+_TAKES = "takes the lanes from an earlier run"
 _CUT_OFF = "was started again by Spark: an earlier try of it is cut off"
 _MIDWAY = (CrashPoint.PARTITIONS_ADDED, CrashPoint.PARTLY_PRODUCED, CrashPoint.POSITIONS_PRODUCED)
 _POLL = 0.1

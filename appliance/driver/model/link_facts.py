@@ -98,10 +98,9 @@ class Established:
         copied = {key: position.bytes for key, position in topic.positions.items()}
         return cls(topic.layout, topic.generation, topic.checkpoints[0].starts, producers, owners, copied, sql)
 
-    @property
-    def predecessors(self) -> list[Owner]:
-        """The owners of the newest run that has left its name in lanes; none before the first run."""
-        runs = [each for each in self.owners if each.run != OPERATOR]
+    def predecessors(self, run: str) -> list[Owner]:
+        """The owners of the newest other run that has left its name in lanes; none before the first run."""
+        runs = [each for each in self.owners if each.run not in (OPERATOR, run)]
         newest = max(runs, key=lambda each: (each.generation, each.run), default=None)
         return [each for each in runs if newest and each.run == newest.run]
 

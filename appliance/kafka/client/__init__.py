@@ -15,5 +15,6 @@ Every call may raise ``Unreachable``, ``BrokerBusy``, ``BrokerRefused`` and ``Pe
 - ``delete_records``: the beginnings of logs, deleted.
 - ``acls``: the ACLs of topics.
 - ``open_transactions``: the transactions that hold a last stable offset.
+- ``membership``: a process as a member of a group, and the members as anybody sees them.
 - ``groups``, ``group_offsets``, ``share_offsets``: consumer groups and share groups, and their offsets.
 """

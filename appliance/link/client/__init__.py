@@ -12,5 +12,6 @@ Every call may raise ``Unreachable``, ``BrokerBusy``, ``BrokerRefused`` and ``Pe
 - ``source_rules``: source topics that a link must not copy, by what the source knows of them.
 - ``source_places``: places in logs, with their leader epochs.
 - ``writer``: a transactional producer from one epoch to the next.
+- ``membership``: the group of a link's replicators, of which one copies.
 - ``retry``: calls again while a coordinator is busy.
 """

@@ -19,6 +19,7 @@
 - ``claim_changes``: the changes of the registry by which a link claims copies.
 - ``link_topics``: the topics that a link copies, as it tells others.
 - ``layout``, ``lane_moves``: the number of lanes, the lane of each source partition, and what a change of these writes.
+- ``standby``: the members of the group of a link's replicators, and the assignment of the active one.
 - ``problems``: the open problems of the running replicator.
 - ``producers``: the producer ids of lanes, and their records.
 - ``mirror_records``: MirrorMaker 2's checkpoints and heartbeats.

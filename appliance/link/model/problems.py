@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 _GROUPS, _GAP = "groups ", " gap"
 ACLS, AUDIT, BOUND, HEARTBEATS, MAPS = "ACLs", "audit table", "bound of the link", "heartbeats", "maps of offsets"
+STANDBY = "standby"
 CONFIGS, CLAIMS = "configs of ", "registry "
-BESIDE = (ACLS, AUDIT, BOUND, HEARTBEATS, MAPS, "names of lanes")
+BESIDE = (ACLS, AUDIT, BOUND, HEARTBEATS, MAPS, STANDBY, "names of lanes")
 BESIDE_EACH = (CONFIGS, CLAIMS)
 """Work beside the copying, by its subjects, or the beginnings of those that name a copy: it is never the reason that
 nothing is copied. No name of a topic has the space of a beginning."""

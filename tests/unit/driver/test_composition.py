@@ -39,10 +39,35 @@ class Cluster:
             await asyncio.Event().wait()
 
 
+class Alone:
+    """The membership of a replicator that is the only one."""
+
+    refused = None
+
+    def __init__(self) -> None:
+        self.assigned, self.left = asyncio.Event(), asyncio.Event()
+        self.assigned.set()
+
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+    async def until_active(self) -> None:
+        await self.assigned.wait()
+
+    async def until_passive(self) -> None:
+        await asyncio.Event().wait()
+
+    def ready(self) -> None:
+        """Nobody hears it."""
+
+    async def leave(self) -> None:
+        self.left.set()
+
+
 def composed(source: Cluster, **variables: str) -> tuple[Composition, Jvm]:
     """A replicator whose link is never established."""
     bound, jvm, clusters = Bound(0, lambda: 0), Jvm(), (source, Cluster())
-    doubles: Any = (*clusters, jvm, asyncio.Event(), bound, NewestGroups(), AuditProgress(""), ProblemLog())
+    doubles: Any = (*clusters, jvm, asyncio.Event(), bound, NewestGroups(), AuditProgress(""), ProblemLog(), Alone())
     return Composition(parse(REQUIRED | variables, Role.REPLICATOR), *doubles), jvm
 
 

@@ -16,7 +16,7 @@ from appliance.link.model.link_sql import LinkSql
 from tests.support.clock import Clock
 from tests.support.engine import ENGINE
 from tests.support.patience import PATIENCE
-from tests.unit.driver.parts import LANES, Spark, jobs, lines, replicator, run_job
+from tests.unit.driver.parts import ENDPOINT, LANES, Spark, jobs, lines, replicator, run_job
 
 OWN, BY_OPERATOR = Owner("run", "worker", "host", 0, 1), Owner(OPERATOR, "c", "host", 0, 1)
 
@@ -55,9 +55,9 @@ async def test_a_replicator_says_from_which_run_it_takes_the_lanes(caplog: pytes
         of = jobs()
         of.stopping.set()
         running = replicator(of, link)
-        await running.run(cast("Any", None), cast("Any", None), cast("Any", None))
+        await running.run(cast("Any", None), ENDPOINT, cast("Any", None))
     (line,) = [record for record in caplog.records if record.message.startswith("takes the lanes")]
-    assert line.message == "takes the lanes from an earlier run, which stops if it still runs"
+    assert line.message == "takes the lanes from an earlier run"
     assert vars(line)["fields"] == {"run": "last", "host": "a, b", "since": "1970-01-01T00:00:01.000Z"}
 
 
