@@ -27,6 +27,9 @@ from appliance.kafka.protocol.answer import check
 _PURPOSE = "membership"
 """The purpose of the connections: a JoinGroup waits for the other members."""
 
+_JOIN_SECONDS = 5.0
+"""Time for a JoinGroup beyond that which the other members have: a new group waits for 3 s, by default."""
+
 
 class GroupProtocol(NamedTuple):
     """What all members of a group have in common; the timeout is in seconds."""
@@ -74,7 +77,7 @@ async def join_group(
         protocol_type=protocol.type,
         protocols=(JoinGroupRequestProtocol(name=protocol.name, metadata=words),),
     )
-    answer = await coordinator.call(request, JoinGroupResponse)
+    answer = await coordinator.call(request, JoinGroupResponse, protocol.session + _JOIN_SECONDS)
     members = {each.member_id: each.metadata for each in answer.members}
     return answer.error_code, Joined(answer.member_id, instance, int(answer.generation_id), members)
 

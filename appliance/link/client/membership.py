@@ -198,11 +198,11 @@ class Membership:
         return dict.fromkeys(joined.members, encode(assign(members, now_ms())))
 
     def _take(self, assignment: Assignment | None) -> None:
+        before, self.assignment = self.assignment, assignment or self.assignment
         if assignment is None or self.me.run not in assignment.members:
             # The coordinator gives a process that has taken its predecessor's place the assignment of that one.
             self._say(self.me, urgent=True)
             return
-        before, self.assignment = self.assignment, assignment
         active = assignment.active == self.me.run
         for event, holds in ((self._active, active), (self._passive, not active)):
             event.set() if holds else event.clear()
