@@ -94,8 +94,12 @@ class Composition:
             await self.background.stop()
             await self.jobs.control.close()
             self._end_spark()
-        if self.ending.error:
+        if self.ending.error and not self._gave_way():
             raise self.ending.error
+
+    def _gave_way(self) -> bool:
+        """True after a stop while another member was taking over, which is how a stop may end."""
+        return isinstance(self.ending.error, Fenced) and self.stopping.is_set() and not self.membership.active
 
     def _end_spark(self) -> None:
         start = self._spark_start
@@ -122,7 +126,9 @@ class Composition:
     async def _get_ready(self) -> None:
         try:
             if not self.settings.engine.in_a_cluster:
-                await self._spark()
+                spark, _ = await self._spark()
+                if not self.membership.active:  # the first job starts the daemon of the Python workers, for seconds
+                    await asyncio.to_thread(spark.call, abs, 0, "standing by")
             self.membership.ready()
         except ApplianceError as error:
             self.ending.end(error)

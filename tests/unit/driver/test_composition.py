@@ -1,6 +1,7 @@
 """The start and the end of a replicator, and the services beside its copying."""
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -14,7 +15,7 @@ from appliance.driver.composition import Composition
 from appliance.driver.discovery import Search
 from appliance.driver.task_reports import Ending
 from appliance.engine.problem_log import ProblemLog
-from appliance.errors import ApplianceError, LinkRefused
+from appliance.errors import ApplianceError, Fenced, LinkRefused
 from appliance.groups.model.newest_groups import NewestGroups
 from appliance.link.model.replicas import DiscoveredTopics, Replica
 from appliance.settings.engine import Bound
@@ -43,6 +44,7 @@ class Alone:
     """The membership of a replicator that is the only one."""
 
     refused = None
+    active = True
 
     def __init__(self) -> None:
         self.assigned, self.left = asyncio.Event(), asyncio.Event()
@@ -93,6 +95,16 @@ async def test_case_62_a_stop_does_not_wait_for_a_cluster_that_is_dialled() -> N
     await stopped(run, source.asked)
     assert jvm.killed.is_set()
     assert not jvm.asked.is_set()
+
+
+@pytest.mark.parametrize("gave_way", [True, False])
+async def test_case_1540_a_stop_of_one_that_another_member_has_displaced_is_no_failure(gave_way: bool) -> None:
+    # It ended with exit code 1, and the line of one whose link has a second replicator outside of the group.
+    run, jvm = composed(Cluster())
+    run.membership.active = not gave_way  # type: ignore[misc]
+    run.ending.error = Fenced("lane 0")
+    with contextlib.nullcontext() if gave_way else pytest.raises(Fenced):
+        await stopped(run, jvm.asked)
 
 
 USUAL = {"discovery", "bound of the link", "maps of offsets"}
