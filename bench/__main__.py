@@ -35,7 +35,7 @@ _BENCHMARKS: dict[str, tuple[_Benchmark, str]] = {
     "latency": (latency, "latency from producer to consumer, beside MirrorMaker 2"),
     "offsets": (offsets, "exactness of the offsets of groups, beside MirrorMaker 2"),
     "order": (order, "latency and rate of a total order in three clusters, beside a plain link"),
-    "recovery": (recovery, "time to recover from SIGKILL"),
+    "recovery": (recovery, "time to recover from SIGKILL, and to hand over to a standby, beside MirrorMaker 2"),
     "plot": (plot, "one picture of several results of --json"),
     "topics": (topics, "start-up and cost of many topics, beside MirrorMaker 2"),
     "transform": (transform, "rate, cost and latency of SQL in flight, beside MirrorMaker 2"),

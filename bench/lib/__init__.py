@@ -6,9 +6,9 @@
 - ``filling``, ``events``, ``cards``, ``interleaving``, ``compacting``, ``topic_load``, ``steady_records``,
   ``numbered_records``, ``group_offsets``: loads.
 - ``copying``, ``our_replicator``, ``spark_cluster``, ``mirror_maker``, ``record_program``,
-  ``transforming``: contenders.
+  ``transforming``: contenders; ``replicators``, ``connect_workers``: two of them, of which one stands by.
 - ``raw_batches``, ``limit``: fetching and producing alone, as the limit.
-- ``watching``, ``counting``, ``footprint``, ``procfs``, ``running``: instruments.
+- ``watching``, ``handing_over``, ``counting``, ``footprint``, ``procfs``, ``running``: instruments.
 - ``latency_sender``, ``latency_receiver``, ``latency_figures``: latency.
 - ``tunnel_load``, ``tunnel_ours``, ``tunnel_strangers``, ``tunnel_stunnel``, ``tunnel_target``, ``tunnel_ways``: the
   tunnel.

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator
 
 from confluent_kafka import Producer
@@ -21,12 +22,13 @@ class SteadyRecords:
     """One record for each partition every ten milliseconds.
 
     ``number`` is the next record's. ``seen`` holds the number of the newest record that a ``read_committed`` consumer
-    got, by partition.
+    got, by partition, and ``arrivals`` the times at which the last of them got a newer one.
     """
 
     def __init__(self, pair: Pair, topic: str, copy: str) -> None:
         self.number = 0
         self.seen = [-1] * PARTITIONS
+        self.arrivals: list[float] = []
         self._topic = topic
         self._producer = Producer({**pair.source.client_configuration(), **ERRORS_ONLY, "linger.ms": 0})
         self._consumer = reader(pair.destination.client_configuration(), beginnings(copy, PARTITIONS))
@@ -38,10 +40,16 @@ class SteadyRecords:
                 self._producer.produce(self._topic, b"%d" % self.number, partition=partition)
             self.number += 1
             self._producer.poll(0)
-            for message in self._consumer.consume(_AT_ONCE, 0):
-                if message.error() is None:
-                    self.seen[message.partition() or 0] = int(message.value() or b"")
+            self._read()
             await asyncio.sleep(_INTERVAL)
+
+    def _read(self) -> None:
+        before = min(self.seen)
+        for message in self._consumer.consume(_AT_ONCE, 0):
+            if message.error() is None:
+                self.seen[message.partition() or 0] = int(message.value() or b"")
+        if min(self.seen) > before:
+            self.arrivals.append(time.perf_counter())
 
     async def arrives(self, copying: OwnedProcess, timeout: float) -> None:
         """Wait until each partition has shown a record that was written after this call."""

@@ -22,12 +22,22 @@ def test_small_batches_transactions_and_compacted_topics_are_made_and_copied_who
 
 
 def test_recovery_prints_our_figures_beside_the_limits(tmp_path: Path) -> None:
-    rows = rows_of(tmp_path, "recovery", *ONE_RUN)
+    rows = rows_of(tmp_path, "recovery", *ONE_RUN, "--hand-overs", "0")
     assert [(row["name"].rpartition(" ")[2], row["unit"], row["peer_name"]) for row in rows] == [
         ("replicator", "s", "limit"),
         ("worker", "s", "limit"),
     ]
     assert all(row["ours"] > 0 for row in rows)
+
+
+def test_recovery_prints_hand_overs_beside_a_connect_clusters_and_the_limits(tmp_path: Path) -> None:
+    rows = rows_of(tmp_path, "recovery", "--runs", "0", "--hand-overs", "1", "--as-installed", "0")
+    assert named(rows) == [
+        (f"hand-over after {name}, {figure}", peer)
+        for name in ("SIGKILL", "SIGTERM")
+        for figure, peer in (("p50", "MirrorMaker 2"), ("max", "MirrorMaker 2"), ("max", "limit"))
+    ]
+    assert all(row["unit"] == "s" and row["ours"] > 0 and row["peer"] > 0 for row in rows)
 
 
 def test_lanes_prints_every_way_the_drivers_cost_and_the_stall(tmp_path: Path) -> None:
