@@ -40,6 +40,7 @@ class Kind(enum.StrEnum):
     MISSTATED = "misstated loss"
     DENIED = "denied by the logs"
     PASSED = "group past unread records"
+    TAKEN = "lane taken by a standby"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +142,15 @@ def passed(partition: Partition, read_to: int, source: Track, committed: int, co
     below = [each for each in zip(copy.offsets, copy.fingerprints, strict=True) if each[0] < committed]
     if unread := [offset for offset, record in below if record not in read]:
         yield Violation(Kind.PASSED, partition, f"committed is {committed}, and {unread} of the copy are not read")
+
+
+def taken(lane: Partition, owners: Sequence[str], active: Sequence[str]) -> Iterator[Violation]:
+    """The hosts that took the lane out of turn: each of ``owners`` was the active one then, in this order (B)."""
+    turns = iter(active)
+    for host, _ in itertools.groupby(owners):
+        if host not in turns:
+            yield Violation(Kind.TAKEN, lane, f"by {list(owners)}, and the active ones were {list(active)}")
+            return
 
 
 def _lacking(source: Track, copy: Track) -> list[int]:

@@ -13,11 +13,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
-from confluent_kafka import ElectionType, KafkaException
-from confluent_kafka.admin import AdminClient
-
 from testbed.cluster import Cluster
-from tests.faults import loss, rivals
+from tests.faults import loss, rivals, standbys
 from tests.faults.injection.switches import CrashPoint, arm
 from tests.faults.kafka_proxy import Api, Moment
 from tests.faults.network import Network
@@ -25,7 +22,7 @@ from tests.faults.proxy import Proxy
 from tests.faults.run import Run
 from tests.faults.supervised import Supervised, has_ended
 from tests.support.administration import topics
-from tests.support.leaders import described, move
+from tests.support.leaders import described, elect_preferred_leaders, move
 from tests.support.link import lines
 from tests.support.patience import PATIENCE
 
@@ -103,25 +100,9 @@ def _broker_killed(side: "Side") -> Injection:
             yield
         finally:
             await cluster.restart(node)
-        await _elect_preferred_leaders(cluster)
+        await elect_preferred_leaders(cluster)
 
     return inject
-
-
-async def _elect_preferred_leaders(cluster: Cluster) -> None:
-    """Leaders move while all brokers live; asked again until the one that was away is in sync."""
-    admin = AdminClient(cluster.client_configuration())
-    async with asyncio.timeout(PATIENCE):
-        while not await asyncio.to_thread(_elected, admin):
-            await asyncio.sleep(0.5)
-
-
-def _elected(admin: AdminClient) -> bool:
-    """True if the first replica of every partition leads it now."""
-    with contextlib.suppress(KafkaException):
-        admin.elect_leaders(ElectionType.PREFERRED, None).result(PATIENCE)
-    topics = admin.list_topics(timeout=PATIENCE).topics.values()
-    return all(partition.leader == partition.replicas[0] for topic in topics for partition in topic.partitions.values())
 
 
 def _leaders_moved(side: "Side") -> Injection:
@@ -232,9 +213,18 @@ FAULTS: dict[str, Fault] = {
     "replicator paused past its transaction's timeout": Fault(
         _paused(_PARTS["replicator"]), (_TRANSACTION_GIVEN_UP, _TRANSACTION_GIVEN_UP)
     ),
-    "another replicator takes over": Fault(rivals.taken_over),
-    "another replicator takes over from a paused one": Fault(rivals.taken_over_while_paused),
-    "two replicators start at once": Fault(rivals.started_at_once),
+    "active replicator stopped": Fault(standbys.active_stopped),
+    "active replicator killed": Fault(standbys.active_killed),
+    "active replicator killed and back at once": Fault(standbys.active_killed_and_back),
+    "active replicator killed with its coordinator": Fault(standbys.active_killed_with_its_coordinator),
+    "active replicator and a standby of two killed": Fault(standbys.two_of_three_killed),
+    "active replicator paused until another copies": Fault(standbys.active_paused),
+    "active replicator's driver paused until another copies": Fault(standbys.active_driver_paused),
+    "active replicator cut off until another copies": Fault(standbys.active_cut_off),
+    "standby paused, and active replicator killed": Fault(standbys.standby_paused),
+    "both replicators cut off, the active one back first": Fault(standbys.both_cut_off(0)),
+    "both replicators cut off, the standby back first": Fault(standbys.both_cut_off(1)),
+    "two replicators start at once": Fault(standbys.started_at_once),
     "a task of Spark tried twice": Fault(rivals.task_tried_twice),
     **{f"{name} broker killed": Fault(_broker_killed(side), (3, 5)) for name, side in _SIDES.items()},
     **{f"{name} leaders move": Fault(_leaders_moved(side)) for name, side in _SIDES.items()},

@@ -37,6 +37,9 @@ class Observer:
     ) -> None:
         self._tracks = {name: Track() for name in partitions.values()}
         self._progress: dict[Partition, list[Progress]] = {name: [] for name in partitions.values()}
+        self.owners: dict[int, list[str]] = {}
+        """The hosts that have taken each lane, in their order."""
+
         self._names = partitions
         self._positions = positions[0] if positions else None
         further = [(positions[0], number) for number in range(positions[1])] if positions else []
@@ -123,6 +126,8 @@ class Observer:
     def _take_position(self, message: Message) -> None:
         """A position of one of our partitions; the topic remembers other things too."""
         key, value = json.loads(message.key() or b"{}"), json.loads(message.value() or b"{}")
+        if set(key) == {"lane"}:
+            self.owners.setdefault(key["lane"], []).append(value["host"])
         if set(key) == {"topic", "partition"} and {"next_offset", "records"} <= set(value):
             seen = self._progress.get((key["topic"], key["partition"]))
             if seen is not None:

@@ -36,6 +36,12 @@ class Wire:
     far: tuple[asyncio.StreamReader, asyncio.StreamWriter]
     dead: bool = False
 
+    @property
+    def host(self) -> str:
+        """The address that the connection comes from."""
+        peer: tuple[str, int] = self.near[1].get_extra_info("peername") or ("", 0)
+        return peer[0]
+
     def reset(self) -> ConnectionResetError:
         """RST to both ends; the error to raise where that was done in passing."""
         for _, writer in (self.near, self.far):
@@ -55,6 +61,7 @@ class Proxy:
     _server: asyncio.Server | None = None
     _cut: bool = False
     _silent: bool = False
+    _unheard: set[str] = field(default_factory=set)
     _delay: float = 0.0
     _bandwidth: float = float("inf")
 
@@ -96,6 +103,16 @@ class Proxy:
             wire.dead = True
         return len(chosen)
 
+    def silence(self, host: str) -> None:
+        """Drop all bytes of that host's connections silently, and of its new ones until it is heard again."""
+        self._unheard.add(host)
+        for wire in self._wires:
+            wire.dead = wire.dead or wire.host == host
+
+    def hear(self, host: str) -> None:
+        """Carry new connections of that host again."""
+        self._unheard.discard(host)
+
     def slow(self, delay: float, bandwidth: float) -> None:
         """Each piece takes ``delay`` seconds, and as long as its bytes take at ``bandwidth`` bytes a second."""
         self._delay, self._bandwidth = delay, bandwidth
@@ -121,7 +138,8 @@ class Proxy:
         if self._cut:
             return
         far = await self._dial()
-        wire = Wire((reader, writer), far, self._silent)
+        wire = Wire((reader, writer), far)
+        wire.dead = self._silent or wire.host in self._unheard
         self._wires[wire] = None
         carried = (self._there(wire), self._back(wire))
         ways = [asyncio.create_task(_as_told(wire, way), name="proxy") for way in carried]

@@ -1,6 +1,6 @@
-"""Faults with two writers where one is allowed (invariant B): the older is fenced, and says so in one line.
+"""A fault with two writers where one is allowed (invariant B): the older is fenced, and says so in one line.
 
-That it writes nothing is for the checker to say, as ever.
+That it writes nothing is for the checker to say, as ever. Two replicators are in ``standbys``.
 """
 
 import asyncio
@@ -12,67 +12,14 @@ from pathlib import Path
 import psutil
 
 from tests.faults.injection.switches import CrashPoint, arm
-from tests.faults.run import RECOVERY, Run
+from tests.faults.run import Run
 from tests.faults.supervised import Supervised, has_ended
 from tests.support.link import lines
 from tests.support.patience import PATIENCE
 
-_FENCED = 1
-"""The exit code of a replicator that another has taken over from."""
-
-_STOPS = "this one stops, a link has one"
-_TAKES = "takes the lanes from an earlier run"
 _CUT_OFF = "was started again by Spark: an earlier try of it is cut off"
 _MIDWAY = (CrashPoint.PARTITIONS_ADDED, CrashPoint.PARTLY_PRODUCED, CrashPoint.POSITIONS_PRODUCED)
 _POLL = 0.1
-
-
-@contextlib.asynccontextmanager
-async def taken_over(run: Run, _: random.Random) -> AsyncIterator[None]:
-    """Another replicator of the link starts."""
-    older = await run.replaced()
-    yield
-    await _is_fenced(older)
-    assert _times_said(run.replicator, _TAKES) == 1
-
-
-@contextlib.asynccontextmanager
-async def taken_over_while_paused(run: Run, _: random.Random) -> AsyncIterator[None]:
-    """The older sleeps, perhaps within a transaction, until another has all of its lanes; that takes longer than its
-    transaction's timeout.
-    """
-    run.replicator.pause()
-    older = await run.replaced()
-    await run.goes_on()
-    yield
-    older.resume()
-    await _is_fenced(older)
-
-
-@contextlib.asynccontextmanager
-async def started_at_once(run: Run, _: random.Random) -> AsyncIterator[None]:
-    """Two replicators start, and nobody starts them again: one of them goes on."""
-    await run.replicator.release()
-    await run.replicator.process.stop()
-    rivals = [run.supervised(), run.supervised()]
-    for rival in rivals:
-        await rival.start()
-        await rival.release()
-    try:
-        async with asyncio.timeout(RECOVERY):
-            while all(rival.process.running for rival in rivals):
-                await asyncio.sleep(_POLL)
-        rivals.sort(key=lambda rival: rival.process.running)
-        older, run.replicator = rivals
-        await _is_fenced(older)
-        await run.goes_on()
-        assert run.replicator.process.running
-        run.replicator.keep()
-        yield
-    except BaseException:
-        for rival in rivals:
-            await rival.close()
-        raise
 
 
 @contextlib.asynccontextmanager
@@ -91,15 +38,6 @@ async def task_tried_twice(run: Run, chance: random.Random) -> AsyncIterator[Non
     async with asyncio.timeout(PATIENCE):
         while not has_ended(older):
             await asyncio.sleep(_POLL)
-
-
-async def _is_fenced(older: Supervised) -> None:
-    try:
-        assert await older.process.wait(RECOVERY) == _FENCED
-        assert _times_said(older, _STOPS) == 1
-        assert older.defects() == []
-    finally:
-        await older.close()
 
 
 def _times_said(replicator: Supervised, what: str) -> int:

@@ -5,7 +5,7 @@ import contextlib
 import itertools
 import os
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from confluent_kafka.admin import NewTopic
 from testbed.process import OwnedProcess
 from tests.faults.checker import Violation, violations, violations_so_far
 from tests.faults.history import History, Partition
-from tests.faults.injection.switches import injected
+from tests.faults.injection.switches import Host, injected
 from tests.faults.network import Network, make_topics
 from tests.faults.observer import Observer
 from tests.faults.supervised import Supervised
@@ -49,6 +49,7 @@ class Run:
     replicator: Supervised = field(init=False)
     workload: Workload = field(init=False)
     views: Views = field(init=False)
+    _hosts: Iterator[int] = field(default_factory=itertools.count)
     _source: Observer = field(init=False)
     _destination: Observer = field(init=False)
 
@@ -64,13 +65,25 @@ class Run:
         return f"{_FRAGILE}-{self.tag}", 0
 
     @property
+    def group(self) -> str:
+        """The group of the replicators of this run's link."""
+        return f"replicator-{self._cluster_id}"
+
+    @property
     def positions_topic(self) -> str:
         """The positions topic of this run's link."""
-        return f"replicator-{self._cluster_id}.positions"
+        return f"{self.group}.positions"
+
+    @property
+    def owners(self) -> dict[Partition, list[str]]:
+        """The hosts that have taken each lane, in their order, as seen so far; a lane is its partition of positions."""
+        return {(self.positions_topic, lane): list(hosts) for lane, hosts in self._destination.owners.items()}
 
     def supervised(self, mutation: str = "") -> Supervised:
-        """A replicator of this run's link, not yet started."""
-        return Supervised(lambda: self._start_replicator(mutation))
+        """A replicator of this run's link on a host of its own, not yet started."""
+        number = next(self._hosts)
+        host = Host(f"vm{number}", f"127.0.39.{1 + number % 250}")
+        return Supervised(lambda: self._start_replicator(mutation, host), host)
 
     def older(self, code: Path) -> Supervised:
         """A replicator of this run's link with another release's code, not yet started."""
@@ -245,6 +258,6 @@ class Run:
             "TRANSACTION_TIMEOUT_SECONDS": "5",
         }
 
-    async def _start_replicator(self, mutation: str) -> OwnedProcess:
-        environment = injected(self.directory, mutation)
+    async def _start_replicator(self, mutation: str, host: Host) -> OwnedProcess:
+        environment = injected(self.directory, mutation, host)
         return await self.network.link.start("replicate", environment, release=self.release, **self.variables())

@@ -10,7 +10,10 @@ import psutil
 
 from appliance.errors import ProcessFailed
 from testbed.process import OwnedProcess
+from tests.faults.injection.switches import Host
 from tests.support.processes import family, runs
+
+HERE = Host("here", "127.0.0.1")
 
 _PAUSE = 0.2
 _A_LONG_TIME = 24 * 60 * 60.0
@@ -19,9 +22,10 @@ _UNCAUGHT = ("Traceback (most recent call last)", "was never retrieved", "was ne
 
 
 class Supervised:
-    """Keeps one process running; ``start`` makes a new one."""
+    """Keeps one process running on ``host``; ``start`` makes a new one."""
 
-    def __init__(self, start: Callable[[], Awaitable[OwnedProcess]]) -> None:
+    def __init__(self, start: Callable[[], Awaitable[OwnedProcess]], host: Host = HERE) -> None:
+        self.host = host
         self.exits: list[int] = []
         self._start = start
         self._process: OwnedProcess | None = None
@@ -81,6 +85,10 @@ class Supervised:
     def pause(self) -> None:
         """SIGSTOP to the process and all that it has started."""
         self._signal_all(signal.SIGSTOP)
+
+    def pause_alone(self) -> None:
+        """SIGSTOP to the process alone: the tasks of its Spark go on."""
+        os.kill(self.process.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
         """SIGCONT to all of them."""

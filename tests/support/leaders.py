@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 
 from confluent_kafka import ElectionType, KafkaException, TopicPartition
-from confluent_kafka.admin import PartitionMetadata
+from confluent_kafka.admin import AdminClient, PartitionMetadata
 from kio.schema.alter_partition_reassignments.v0 import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -87,3 +87,19 @@ async def follower_leads(cluster: Cluster, topic: str) -> None:
     await cluster.kill(1)
     await cluster.broker(2).launch()
     await asyncio.to_thread(wait_for_leader, cluster, topic, 2)
+
+
+async def elect_preferred_leaders(cluster: Cluster) -> None:
+    """Leaders move while all brokers live; asked again until the one that was away is in sync."""
+    admin = administrator(cluster)
+    async with asyncio.timeout(PATIENCE):
+        while not await asyncio.to_thread(_elected, admin):
+            await asyncio.sleep(0.5)
+
+
+def _elected(admin: AdminClient) -> bool:
+    """True if the first replica of every partition leads it now."""
+    with contextlib.suppress(KafkaException):
+        admin.elect_leaders(ElectionType.PREFERRED, None).result(PATIENCE)
+    topics = admin.list_topics(timeout=PATIENCE).topics.values()
+    return all(partition.leader == partition.replicas[0] for topic in topics for partition in topic.partitions.values())

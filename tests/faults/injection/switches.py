@@ -8,12 +8,14 @@ import enum
 import os
 import signal
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.faults.injection import double
 
 _DIRECTORY = "FAULTS_DIRECTORY"
 _MUTATION = "FAULTS_MUTATION"
+_HOST = "FAULTS_HOST"
 _CHECKOUT = Path(__file__).parents[3]
 _SITE = Path(__file__).parent / "site"
 
@@ -29,11 +31,19 @@ class CrashPoint(enum.Enum):
     COMMITTED = "after commit, before the task returns"
 
 
-def injected(directory: Path, mutation: str) -> Mapping[str, str]:
-    """The environment of a process that can be crashed by files in ``directory``, and that has the mutation, if any."""
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A machine of a process's own: its name, and the loopback address that its connections come from."""
+
+    name: str
+    address: str
+
+
+def injected(directory: Path, mutation: str, host: Host) -> Mapping[str, str]:
+    """The environment of a process on a host, which files in ``directory`` can crash; with the mutation, if any."""
     paths = [str(_SITE), str(_CHECKOUT), os.environ.get("PYTHONPATH", "")]
     own = {"PYTHONPATH": os.pathsep.join(filter(None, paths)), _DIRECTORY: str(directory), _MUTATION: mutation}
-    return {**os.environ, **own}
+    return {**os.environ, **own, _HOST: f"{host.name} {host.address}"}
 
 
 def arm(directory: Path, point: CrashPoint, note: Path | None = None) -> Path:
@@ -68,6 +78,11 @@ def reached(point: CrashPoint) -> None:
 def mutation() -> str:
     """The mutation that this process is asked to have; empty for none."""
     return os.environ.get(_MUTATION, "")
+
+
+def host() -> Host:
+    """The host of this process."""
+    return Host(*os.environ[_HOST].split())
 
 
 def _crash_file(directory: Path, point: CrashPoint) -> Path:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from testbed.comparison import Track
-from tests.faults.checker import Kind, Violation, denied, misstatements, passed, violations, violations_so_far
+from tests.faults.checker import Kind, Violation, denied, misstatements, passed, taken, violations, violations_so_far
 from tests.faults.history import History, Partition, Progress
 
 PLACE: Partition = ("orders", 0)
@@ -204,3 +204,17 @@ def test_a_status_that_the_source_denies_is_found(told: dict[str, int | None], i
     found = list(denied(said, PLACE, track(SOURCE), 4))
     assert bool(found) is not is_right
     assert {violation.kind for violation in found} <= {Kind.DENIED}
+
+
+LANE: Partition = ("positions", 0)
+
+
+def test_a_lane_that_only_active_replicators_have_taken_is_right() -> None:
+    assert [*taken(LANE, ["vm0", "vm0", "vm1"], ["vm0", "vm1"])] == []
+    assert [*taken(LANE, ["vm0", "vm1", "vm0"], ["vm0", "vm1", "vm0"])] == []
+    assert [*taken(LANE, ["vm1"], ["vm0", "vm1"])] == []
+
+
+@pytest.mark.parametrize("owners", [["vm0", "vm2", "vm1"], ["vm1", "vm0"], ["vm0", "vm1", "vm0"]])
+def test_a_lane_that_a_standby_or_an_awakened_one_has_taken_is_found(owners: Sequence[str]) -> None:
+    assert [violation.kind for violation in taken(LANE, owners, ["vm0", "vm1"])] == [Kind.TAKEN]
