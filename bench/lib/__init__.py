@@ -6,7 +6,8 @@
 - ``filling``, ``events``, ``cards``, ``interleaving``, ``compacting``, ``topic_load``, ``steady_records``,
   ``numbered_records``, ``group_offsets``: loads.
 - ``copying``, ``our_replicator``, ``spark_cluster``, ``mirror_maker``, ``record_program``,
-  ``transforming``: contenders; ``replicators``, ``connect_workers``: two of them, of which one stands by.
+  ``transforming``: contenders.
+- ``replicators``, ``connect_workers``: two of a kind, of which one copies and the other stands by.
 - ``raw_batches``, ``limit``: fetching and producing alone, as the limit.
 - ``watching``, ``handing_over``, ``counting``, ``footprint``, ``procfs``, ``running``: instruments.
 - ``latency_sender``, ``latency_receiver``, ``latency_figures``: latency.
