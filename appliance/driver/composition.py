@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from appliance.audit.model.progress import AuditProgress
-from appliance.clock import loop_seconds
+from appliance.clock import deadline, loop_seconds
 from appliance.driver.background import Background, Repeated, Service, until_answered
 from appliance.driver.discovery import Search, TopicDiscovery
 from appliance.driver.establish import Establishing
@@ -42,6 +42,8 @@ from appliance.sql.model.statement import Statement
 
 _AUDIT_RETRY = 60.0
 """Pause before the audit table is opened again, in seconds."""
+_SOURCE_PAUSE, _SOURCE_PATIENCE = 3.0, 10.0
+"""Seconds between two questions to the source, and the longest silence of one that still could be copied from."""
 _STEADY = 60.0
 """Length of a run, in seconds, after which one that is fenced is no sign of a replicator outside of the group."""
 
@@ -121,17 +123,28 @@ class Composition:
         await until_answered(lambda: self.source.metadata([]), "source", self.problems)
         await until_answered(lambda: self.destination.metadata([]), "destination", self.problems)
         self.background.task(self.membership.run(), "membership")
-        self.background.task(self._get_ready(), "ready")
+        self.background.task(self._tell_readiness(), "ready")
 
-    async def _get_ready(self) -> None:
+    async def _tell_readiness(self) -> None:
+        """Tell the group if this process could copy: once Spark has started, and while the source answers."""
         try:
             if not self.settings.engine.in_a_cluster:
                 spark, _ = await self._spark()
                 if not self.membership.active:  # the first job starts the daemon of the Python workers, for seconds
                     await asyncio.to_thread(spark.call, abs, 0, "standing by")
-            self.membership.ready()
+            while True:
+                self.membership.tell_ready(await self._source_answers())
+                await asyncio.sleep(_SOURCE_PAUSE)
         except ApplianceError as error:
             self.ending.end(error)
+
+    async def _source_answers(self) -> bool:
+        try:
+            async with deadline(_SOURCE_PATIENCE, "no answer"):
+                await self.source.metadata([])
+        except ApplianceError:
+            return False
+        return True
 
     async def _spark(self) -> tuple[Spark, SqlJobs]:
         """Spark, which starts at the first call."""

@@ -45,7 +45,7 @@ async def begun(processes: Sequence[Process]) -> Process:
         each.start()
     active = await settled(processes, 6)
     for each in processes:
-        each.membership.ready()
+        each.membership.tell_ready()
     await asyncio.sleep(2)
     return active
 
@@ -136,6 +136,32 @@ def test_one_that_dies_again_and_again_gives_way_to_a_standby_that_is_ready() ->
             active.start()
             await asyncio.sleep(3)
         assert await settled([active, standby], 1) is standby
+
+    played(history)
+
+
+def test_one_that_loses_the_source_gives_way_to_a_standby_that_has_it() -> None:
+    async def history() -> None:
+        _, processes = group("ab")
+        active = await begun(processes)
+        active.membership.tell_ready(ready=False)
+        following = await settled([each for each in processes if each is not active], LEAVE)
+        assert following.membership.assignment.reason == f"{active.name} is not ready"
+        active.membership.tell_ready()
+        await asyncio.sleep(5)
+        assert await settled(processes, 1) is following
+
+    played(history)
+
+
+def test_a_source_that_nobody_reaches_moves_nothing() -> None:
+    async def history() -> None:
+        _, processes = group("ab")
+        active = await begun(processes)
+        for each in sorted(processes, key=lambda each: each is active):
+            each.membership.tell_ready(ready=False)
+            await asyncio.sleep(2)
+        assert await settled(processes, 1) is active
 
     played(history)
 
@@ -243,7 +269,7 @@ async def _dies(coordinator: Coordinator, processes: list[Process], chance: rand
     await asyncio.sleep(chance.choice((0.0, 1.0, 15.0)))
     _start_again(coordinator, processes, index, chance)
     await asyncio.sleep(chance.uniform(0, 5))
-    processes[index].membership.ready()
+    processes[index].membership.tell_ready()
 
 
 async def _sleeps(_: Coordinator, processes: list[Process], chance: random.Random) -> None:
@@ -275,7 +301,7 @@ async def _is_stopped(coordinator: Coordinator, processes: list[Process], chance
     before = processes[index]
     await before.membership.leave()
     _start_again(coordinator, processes, index, chance)
-    processes[index].membership.ready()
+    processes[index].membership.tell_ready()
 
 
 MISFORTUNES: Sequence[Misfortune] = (_dies, _sleeps, _is_cut_off, _coordinator_moves, _is_stopped)

@@ -113,9 +113,10 @@ class Membership:
         """Wait until another one copies."""
         await self._passive.wait()
 
-    def ready(self) -> None:
-        """Say that this process could copy at once."""
-        self._say(replace(self.me, ready=True), urgent=not self._active.is_set())
+    def tell_ready(self, ready: bool = True) -> None:
+        """Say that this process could copy at once, or no longer."""
+        if ready is not self.me.ready:
+            self._say(replace(self.me, ready=ready), urgent=not (ready and self.active))
 
     async def confirm(self) -> None:
         """Wait for a new assignment: the one that is known may be outdated."""

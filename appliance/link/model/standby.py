@@ -15,7 +15,7 @@ PROTOCOL_TYPE = "kafka-cloud-replicator"
 PROTOCOL = "active-1"
 SESSION_SECONDS = 10.0
 """Silence after which the coordinator gives a member up."""
-HEARTBEAT_SECONDS = 0.5
+HEARTBEAT_SECONDS = 0.3
 """Pause between heartbeats: a member learns so late of a change of the group."""
 
 

@@ -59,7 +59,9 @@ class Alone:
     async def until_passive(self) -> None:
         await asyncio.Event().wait()
 
-    def ready(self) -> None:
+    active = True
+
+    def tell_ready(self, ready: bool) -> None:
         """Nobody hears it."""
 
     async def leave(self) -> None:
