@@ -59,8 +59,6 @@ class Alone:
     async def until_passive(self) -> None:
         await asyncio.Event().wait()
 
-    active = True
-
     def tell_ready(self, ready: bool) -> None:
         """Nobody hears it."""
 
