@@ -114,6 +114,10 @@ class TimedOut(Unreachable):
     """The peer did not answer in time."""
 
 
+class Draining(Unreachable):
+    """The tunnel's server is being stopped: it takes no new connection, and ends what it carries."""
+
+
 class PeerError(ApplianceError):
     """The other end broke its protocol, or sent bytes that cannot be right."""
 

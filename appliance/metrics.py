@@ -156,6 +156,10 @@ TUNNEL = (
         is_histogram=True,
     ),
     Metric("kafka_tunnel_server_reachable", "1 if the last attempt to reach the other end succeeded, else 0."),
+    Metric(
+        "kafka_tunnel_source_vm_well", "1 if the source VM answered last and takes connections, else 0.", ("server",)
+    ),
+    Metric("kafka_tunnel_source_vm_connections_open", "Open connections through the source VM.", ("server",)),
     Metric("kafka_tunnel_endpoints_open", "Open endpoints: pairs of address and port that lead to a broker."),
     Metric(
         "kafka_tunnel_dns_queries_total",

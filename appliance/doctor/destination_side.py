@@ -5,24 +5,26 @@ The source's brokers are found and dialled as the replicator does it: by the DNS
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
 from appliance.dns.stub import StubResolver, system_addresses
-from appliance.doctor.brokers import BrokerChecks, BrokerPath, check_authorities, names_remedies
+from appliance.doctor.brokers import BrokerChecks, BrokerPath, RemoteDial, check_authorities, names_remedies
 from appliance.doctor.clock import NTP, examine_clock
 from appliance.doctor.destination_rights import Destination
 from appliance.doctor.optional_rights import AclRights, FailbackRights, GroupRights
 from appliance.doctor.source_topics import SourceTopics
-from appliance.doctor.step import SETTINGS, Finding, Step, failed, passed, skipped
+from appliance.doctor.step import SETTINGS, Finding, Step, failed, passed, skipped, together
 from appliance.doctor.tunnel import TunnelChecks, examine_through
 from appliance.errors import ApplianceError, BrokerNotAllowed, NameUnresolved, TargetRefused, Unreachable
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.kafka.client.dial import accept_all
 from appliance.link.client.clusters import destination_cluster, source_cluster
 from appliance.link.model.naming import Naming
+from appliance.settings.target import Target
 from appliance.settings.values import Route, Settings, Side, TopicNaming
 from appliance.sql.model.statement import Statement
 from appliance.tls.identity import Identity
@@ -46,9 +48,10 @@ class DestinationVm:
         source, destination = source_cluster(settings), destination_cluster(settings)
         check_authorities(settings.source, settings.destination)
         tunnel, end = settings.tunnel, Side.DESTINATION
-        self._probe = TlsProbe(tunnel, Identity.of(tunnel, end), timeouts) if settings.route is Route.TUNNEL else None
-        self.tunnel = TunnelChecks(tunnel, self._probe, end) if self._probe else None
-        to_source = _through_the_tunnel(settings, self.tunnel) if self.tunnel else _at_home(source)
+        vms = tunnel.of_each_vm if settings.route is Route.TUNNEL else ()
+        self.tunnels = [TunnelChecks(each, TlsProbe(each, Identity.of(each, end), timeouts), end) for each in vms]
+        self._probes = [each.probe for each in self.tunnels]
+        to_source = _through_the_tunnel(settings, self._remote_dial) if vms else _at_home(source)
         self.source = BrokerChecks(source, to_source, client_id)
         self.destination = BrokerChecks(destination, _at_home(destination), client_id)
         self.topics = SourceTopics(source, Naming.of(settings))
@@ -61,8 +64,8 @@ class DestinationVm:
         """Close all connections."""
         await self.source.close()
         await self.destination.close()
-        if self._probe:
-            await self._probe.close()
+        for probe in self._probes:
+            await probe.close()
 
     async def sql(self) -> Finding:
         """Check the link's SQL as the replicator does when it starts."""
@@ -90,30 +93,19 @@ class DestinationVm:
         """Check this VM's clock."""
         return examine_clock(self._settings_file)
 
-    async def login(self) -> Finding:
-        """Check the SSH server that carries the tunnel."""
-        assert self.tunnel
-        return await self.tunnel.login()
-
-    async def forward(self) -> Finding:
-        """Reach the tunnel server through the SSH server."""
-        assert self.tunnel
-        return await self.tunnel.forward()
-
-    async def port(self) -> Finding:
-        """Check the tunnel's port at the source VM."""
-        assert self.tunnel
-        return await self.tunnel.port()
-
-    async def identity(self) -> Finding:
-        """Check that both ends of the tunnel authenticate each other."""
-        assert self.tunnel
-        return await self.tunnel.identity()
+    async def each(self, check: Callable[[TunnelChecks], Awaitable[Finding]]) -> Finding:
+        """Run a check for each source VM; one that fails it beside another is not tried any more."""
+        findings = [(each, await check(each)) for each in self.tunnels]
+        self.tunnels = [each for each, found in findings if not found.verdict.blocks] or self.tunnels
+        return together({each.settings.way: found for each, found in findings})
 
     async def made_up_names(self) -> Finding:
         """Let the source VM dial made-up names below the pattern."""
-        assert self.tunnel
-        return await examine_through(self.settings.tunnel, self.tunnel.remote_dial)
+        return await examine_through(self.settings.tunnel, self._remote_dial)
+
+    async def _remote_dial(self, target: Target) -> None:
+        for each in self.tunnels:
+            await each.remote_dial(target)
 
 
 def _at_home(cluster: KafkaCluster) -> BrokerPath:
@@ -124,7 +116,7 @@ def _at_home(cluster: KafkaCluster) -> BrokerPath:
     )
 
 
-def _through_the_tunnel(settings: Settings, tunnel_checks: TunnelChecks) -> BrokerPath:
+def _through_the_tunnel(settings: Settings, remote_dial: RemoteDial) -> BrokerPath:
     tunnel, shim = settings.tunnel, settings.dns.listen
     return BrokerPath(
         resolve=StubResolver(shim).addresses,
@@ -135,7 +127,7 @@ def _through_the_tunnel(settings: Settings, tunnel_checks: TunnelChecks) -> Brok
             (Unreachable, f"nobody answers at DNS_LISTEN={shim}: start {_GATEWAY}"),
         ),
         near=((Unreachable, f"the endpoint is not open: see what {_GATEWAY} logs"),),
-        remote_dial=tunnel_checks.remote_dial,
+        remote_dial=remote_dial,
         beyond=(
             (
                 TargetRefused,
@@ -149,9 +141,14 @@ def _through_the_tunnel(settings: Settings, tunnel_checks: TunnelChecks) -> Brok
     )
 
 
+def _each(check: Callable[[TunnelChecks], Awaitable[Finding]]) -> Callable[[DestinationVm], Awaitable[Finding]]:
+    return lambda vm: vm.each(check)
+
+
 _TWO = "check SOURCE_BROKER_SERVERS and DESTINATION_BROKER_SERVERS"
 _KEY = "check DESTINATION_API_KEY and DESTINATION_API_SECRET"
-_TUNNEL = attrgetter("tunnel")
+_TUNNEL = attrgetter("tunnels")
+_SSH = attrgetter("by_ssh")
 _ACLS = attrgetter("settings.topics.follows_acls")
 _GROUPS = attrgetter("settings.groups.wanted")
 _SQL = attrgetter("settings.transform.wanted")
@@ -159,13 +156,15 @@ _ANSWER = "see what the brokers log, and which permission the API key lacks"
 
 STEPS: tuple[Step[DestinationVm], ...] = (
     Step("clock", SETTINGS, DestinationVm.clock, NTP),
-    Step("SSH server", SETTINGS, DestinationVm.login, "check TUNNEL_SSH", lambda vm: vm.by_ssh),
-    Step("SSH forward", "SSH server", DestinationVm.forward, "see what the SSH server logs", lambda vm: vm.by_ssh),
-    Step("tunnel port", "SSH forward", DestinationVm.port, "check SOURCE_SIDE_TUNNEL_IP and TUNNEL_PORT", _TUNNEL),
+    Step("SSH server", SETTINGS, _each(TunnelChecks.login), "check TUNNEL_SSH", _SSH),
+    Step("SSH forward", "SSH server", _each(TunnelChecks.forward), "see what the SSH server logs", _SSH),
+    Step(
+        "tunnel port", "SSH forward", _each(TunnelChecks.port), "check SOURCE_SIDE_TUNNEL_IP and TUNNEL_PORT", _TUNNEL
+    ),
     Step(
         "mutual TLS",
         "tunnel port",
-        DestinationVm.identity,
+        _each(TunnelChecks.identity),
         "see what `appliance source` logs on the source VM",
         _TUNNEL,
     ),

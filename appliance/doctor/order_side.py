@@ -12,6 +12,7 @@ from appliance.doctor.brokers import BrokerChecks
 from appliance.doctor.destination_side import DestinationVm
 from appliance.doctor.source_topics import unreadable, whom
 from appliance.doctor.step import SETTINGS, Finding, Step, failed, passed, warning
+from appliance.doctor.tunnel import TunnelChecks
 from appliance.errors import ApplianceError
 from appliance.kafka.client.acls import AclOperation, permitted_operations
 from appliance.kafka.client.cluster import KafkaCluster
@@ -191,15 +192,15 @@ def _steps(settings: OrderSettings) -> Iterator[Step[OrderVm]]:
 
 
 def _by_tunnel(name: str, vm: OrderVm) -> bool:
-    return vm.ways[name].tunnel is not None
+    return bool(vm.ways[name].tunnels)
 
 
 async def _port(name: str, vm: OrderVm) -> Finding:
-    return _in_words(await vm.ways[name].port())
+    return _in_words(await vm.ways[name].each(TunnelChecks.port))
 
 
 async def _identity(name: str, vm: OrderVm) -> Finding:
-    return _in_words(await vm.ways[name].identity())
+    return _in_words(await vm.ways[name].each(TunnelChecks.identity))
 
 
 async def _checked(name: str, check: Callable[[BrokerChecks], Awaitable[Finding]], vm: OrderVm) -> Finding:

@@ -2,7 +2,7 @@
 
 import asyncio
 import enum
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -86,6 +86,15 @@ def failed(detail: str, remedy: str) -> Finding:
 def skipped(detail: str) -> Finding:
     """A finding of a step that does not apply."""
     return Finding(Verdict.SKIPPED, detail)
+
+
+def together(findings: Mapping[str, Finding]) -> Finding:
+    """The finding of machines of which one suffices, by their names: it fails if all do."""
+    first, *others = findings.values()
+    verdict = first.verdict if all(each.verdict is first.verdict for each in others) else Verdict.WARNING
+    detail = "; ".join(f"{name}: {found.detail}" for name, found in findings.items())
+    remedies = dict.fromkeys(each.remedy for each in findings.values() if each.remedy)
+    return Finding(verdict, detail, "; ".join(remedies)) if others else first
 
 
 def remedy_of(error: ApplianceError, remedies: Remedies) -> str:

@@ -105,7 +105,7 @@ class TunnelChecks:
         """Have the source VM dial ``target``."""
         answer = await self.probe.ask(target)
         if answer.failure:
-            raise answer.failure
+            raise type(answer.failure)(f"{answer.failure}, from the source VM at {self.settings.way}")
 
     def _unreached(self, error: ApplianceError) -> str:
         port = self.settings.server.port
@@ -114,7 +114,7 @@ class TunnelChecks:
         if isinstance(error, TimedOut):
             return (
                 f"filtered: a firewall drops it: let TCP port {port} in at the source VM from "
-                f"DESTINATION_SIDE_TUNNEL_IP={self.settings.peer_address}, or correct SOURCE_SIDE_TUNNEL_IP"
+                f"DESTINATION_SIDE_TUNNEL_IP={','.join(self.settings.peer_addresses)}, or correct SOURCE_SIDE_TUNNEL_IP"
             )
         if isinstance(error, NameUnresolved) or (
             isinstance(error.__cause__, OSError) and error.__cause__.errno in _NO_WAY

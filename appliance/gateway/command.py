@@ -87,10 +87,10 @@ async def _watch(settings: Settings, tunnels: Sequence[SourceTunnel], dns: DnsSe
         first = next(iter(ends.values()))
         work["status"] = serving(settings.tunnel.status, OrderStatus(ends) if settings.source.member else first)
         async with in_background(log, _FAILURE, **work):
-            ssh = settings.tunnel.ssh
+            vms = [vm for link in settings.links for vm in link.tunnel.of_each_vm]
             fields = {
-                "server": ", ".join(str(link.tunnel.server) for link in settings.links),
-                "ssh": str(ssh.login) if ssh else "",
+                "server": ", ".join(str(vm.server) for vm in vms),
+                "ssh": ", ".join(str(vm.ssh.login) for vm in vms if vm.ssh),
                 "link": settings.tunnel.link,
                 "dns": str(first.shim),
             }

@@ -45,7 +45,8 @@ class SourceTunnel:
         far_end = FarEnd(self.client.server_status, self.link.tunnel.link)
         status = DestinationStatus(self.link, self.client, self.keys, self.endpoints, dns, watcher, far_end)
         place = cluster.settings.place
-        return status, {f"brokers_{place}": watcher.run, f"far_end_{place}": far_end.run}
+        work = {"brokers": watcher.run, "far_end": far_end.run, "source_vms": self.client.watch}
+        return status, {f"{name}_{place}": run for name, run in work.items()}
 
 
 def gateways_cluster(link: Settings, endpoints: Endpoints) -> KafkaCluster:

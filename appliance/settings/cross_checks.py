@@ -31,7 +31,7 @@ def cross_check(settings: Settings, role: Role) -> list[str]:
         faults += [*file_faults(settings.destination), *_spark(settings.engine)]
         faults += [*login_faults(settings.destination), *transform_faults(settings.transform)]
     if role & TUNNEL_ENDS and settings.route is Route.TUNNEL:
-        faults += _one_tunnel_address(settings.tunnel)
+        faults += [fault for each in settings.tunnel.of_each_vm for fault in _one_tunnel_address(each)]
     faults += _source_faults(settings, role & ~Role.DESTINATION)
     for link in settings.links:
         faults += _source_faults(link, role & ~Role.SOURCE) + _shared_brokers(link)
@@ -81,7 +81,7 @@ def _stronger(name: str, settings: Settings) -> str:
 
 def _known_names(settings: Settings) -> Iterator[str]:
     """Names of the link that an attacker may know."""
-    yield from (settings.tunnel.server.host, settings.topics.suffix)
+    yield from (*(each.server.host for each in settings.tunnel.of_each_vm), settings.topics.suffix)
     yield from (pattern.domain for pattern in settings.tunnel.allowed.patterns)
     for cluster in (settings.destination, *(link.source for link in settings.links)):
         yield from (cluster.cluster_id, cluster.api_key, *(target.host for target in cluster.bootstrap))
@@ -112,7 +112,7 @@ def _one_tunnel_address(tunnel: TunnelSettings) -> list[str]:
     """Both VMs at one address. On loopback, both ends are on one machine, for a trial."""
     server = tunnel.ssh.login.server.host if tunnel.ssh and tunnel.by_own_sshd else tunnel.server.host
     both = comparable_host(server)
-    if not both or is_itself(both) or both != comparable_host(tunnel.peer_address):
+    if not both or is_itself(both) or both not in map(comparable_host, tunnel.peer_addresses):
         return []
     return [
         f"DESTINATION_SIDE_TUNNEL_IP={both}: expected the destination VM's address: SOURCE_SIDE_TUNNEL_IP has it too"

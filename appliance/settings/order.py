@@ -33,8 +33,8 @@ _PREFIX_MAX_LENGTH = 24
 """Longest TUNNEL_ENDPOINT_NETWORK's prefix with which each cluster has 14 addresses."""
 
 
-_Entries = tuple[tuple[str, str], ...]
-"""Each cluster's id and the address of its VM."""
+_Entries = tuple[tuple[str, tuple[str, ...]], ...]
+"""Each cluster's id and the addresses of its VMs."""
 
 
 def parser_of(environment: Mapping[str, str]) -> Callable[[Mapping[str, str], Role], Settings]:
@@ -61,7 +61,7 @@ def parse_order(environment: Mapping[str, str], role: Role = Role.REPLICATOR) ->
         reading.faults.append(_unknown("GLOBAL_HOME", home, entries))
     if route is Route.DIRECT and role & Role.REPLICATOR:
         reading.role = role = role & ~TUNNEL_ENDS
-    clusters = tuple(_cluster(reading, Member(name, name == cluster), address) for name, address in entries)
+    clusters = tuple(_cluster(reading, Member(name, name == cluster), addresses) for name, addresses in entries)
     settings = _settings(reading, clusters, cluster=cluster, home=home, route=route)
     faults = [*removed_faults(environment), *_faults_of_a_link(environment), *reading.faults, *_crossed(settings, role)]
     if faults:
@@ -74,7 +74,7 @@ def _unknown(variable: str, name: str, entries: _Entries) -> str:
 
 
 def _shown(entries: _Entries) -> str:
-    return ",".join(f"{name}@{address}" if address else name for name, address in entries)
+    return ",".join(f"{name}@{'+'.join(addresses)}" if any(addresses) else name for name, addresses in entries)
 
 
 def _list_faults(entries: _Entries, route: Route) -> Iterator[str]:
@@ -84,14 +84,16 @@ def _list_faults(entries: _Entries, route: Route) -> Iterator[str]:
     for (one, at), (other, at_other) in itertools.combinations(entries, 2):
         if prefix_of(one) == prefix_of(other):
             yield f"expected ids of their own, not {one} and {other}, whose variables are both {prefix_of(one)}_..."
-        if at and at == at_other:
+        if {*at} & {*at_other} - {""}:
             yield f"expected an address for each VM: {one} and {other} have the same"
-    for name, address in entries:
+    for name, addresses in entries:
         beginning = f"{prefix_of(name)}_"
         names = {each.name for each in declared_within(OrderCluster, Member(name, own=False))}
         if beginning in OUR_PREFIXES or names & {*NAMES}:
             yield f"expected another id than {name}: variables that begin with {beginning} have a meaning already"
-        if bool(address) != (route is Route.TUNNEL):
+        if len({*addresses}) < len(addresses):
+            yield f"expected an address for each VM of {name}"
+        if any(addresses) != (route is Route.TUNNEL):
             wanted = f"{name}@address" if route is Route.TUNNEL else f"{name} without an address"
             yield f"expected {wanted} (GLOBAL_ROUTE={route})"
 
@@ -102,9 +104,9 @@ def _faults_of_a_link(environment: Mapping[str, str]) -> list[str]:
     return [f"{present}: {because}"] if present else []
 
 
-def _cluster(reading: Reading, member: Member, address: str) -> OrderCluster:
+def _cluster(reading: Reading, member: Member, addresses: tuple[str, ...]) -> OrderCluster:
     settings = read_cluster(reading, member, side=member.side, member=member, cluster_id=member.id)
-    return reading.build(OrderCluster, member, id=member.id, address=address, settings=settings)
+    return reading.build(OrderCluster, member, id=member.id, addresses=addresses, settings=settings)
 
 
 def _settings(reading: Reading, clusters: tuple[OrderCluster, ...], **known: Any) -> OrderSettings:
@@ -126,8 +128,8 @@ def _tunnel(reading: Reading, own: OrderCluster) -> TunnelSettings:
         TunnelSettings,
         source_id=source_id,
         destination_id=destination_id,
-        server=Target(own.address, port),
-        peer_address="",
+        server=Target(own.addresses[0], port),
+        peer_addresses=(),
         listen=Target(reading.of_name("TUNNEL_LISTEN") or "0.0.0.0", port),
         files=None,
         ssh=None,

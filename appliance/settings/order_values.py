@@ -20,18 +20,18 @@ NETWORK_BITS = 4
 _name = matching("[A-Za-z][A-Za-z0-9._-]{0,17}", "id@address, an id of at most 18 of a-z A-Z 0-9 . _ -, a letter first")
 
 
-def _entry(value: str) -> tuple[str, str]:
-    """``id@address``, or the id alone, to both; an absent address is empty."""
-    name, _, address = value.partition("@")
-    return _name(name), host(address)
+def _entry(value: str) -> tuple[str, tuple[str, ...]]:
+    """``id@address`` or ``id@address+address``, or the id alone, to the id and the addresses."""
+    name, _, addresses = value.partition("@")
+    return _name(name), tuple(map(host, addresses.split("+"))) if addresses else ("",)
 
 
 @dataclass(frozen=True, slots=True)
 class OrderCluster:
-    """One cluster. ``address`` is the one at which the other VMs dial the VM beside it; empty without a tunnel."""
+    """One cluster. ``addresses`` are those of the VMs beside it, the preferred one first; empty without a tunnel."""
 
     id: str
-    address: str
+    addresses: tuple[str, ...]
     settings: ClusterSettings
     broker_patterns: tuple[TargetPattern, ...] = of_each_cluster(
         "BROKER_PATTERN", listed(TargetPattern.parse), roles=PATTERN_ROLES
@@ -54,7 +54,7 @@ class OrderSettings(Settings):
 
     clusters: tuple[OrderCluster, ...] = made_of(
         variable("GLOBAL_CLUSTERS", listed(_entry), REQUIRED, EVERY_ROLE).purpose(
-            "Clusters of a total order, each with the address of the VM beside it: id@address, comma separated."
+            "Clusters of a total order, each with the VMs beside it: id@address or id@address+address, comma separated."
         )
     )
     cluster: str = variable("GLOBAL_CLUSTER", identifier, REQUIRED, EVERY_ROLE).purpose(
@@ -93,9 +93,11 @@ class OrderSettings(Settings):
     def link(self, name: str) -> Settings:
         """The link from another cluster: its brokers, and the tunnel to its VM with addresses of its own."""
         other, place = self[name], [each.id for each in self.clusters].index(name)
+        server, *others = (Target(address, self.tunnel.server.port) for address in other.addresses)
         tunnel = dataclasses.replace(
             self.tunnel,
-            server=Target(other.address, self.tunnel.server.port),
+            server=server,
+            others=tuple((each, None) for each in others),
             allowed=other.allowed,
             endpoint_network=[*self.tunnel.endpoint_network.subnets(NETWORK_BITS)][place],
         )

@@ -108,12 +108,11 @@ def _topics(reading: Reading) -> TopicSettings:
 def _tunnel(
     reading: Reading, source: ClusterSettings, destination_id: str, patterns: tuple[TargetPattern, ...]
 ) -> TunnelSettings:
-    port, host = reading.of_name("TUNNEL_PORT"), reading.of_name("SOURCE_SIDE_TUNNEL_IP")
-    files, ssh = _certificate_files(reading), _ssh(reading)
-    if ssh and ssh.login.server.host == host:
-        host = "127.0.0.1"
+    port, files = reading.of_name("TUNNEL_PORT"), _certificate_files(reading)
+    (server, ssh), *others = _source_vms(reading, port)
     # The source VM's own sshd dials the tunnel server on loopback: no other host needs to reach it then.
-    by_default = "0.0.0.0" if ssh is None or not is_itself(host) else host if is_ip_literal(host) else "127.0.0.1"
+    is_own = all(through and is_itself(each.host) for each, through in ((server, ssh), *others))
+    by_default = "0.0.0.0" if not is_own else server.host if is_ip_literal(server.host) else "127.0.0.1"
     return reading.build(
         TunnelSettings,
         source_id=source.cluster_id,
@@ -121,7 +120,8 @@ def _tunnel(
         secret=reading.of_name("SHARED_SECRET", more=_BESIDE_FILES if files else ""),
         files=files,
         ssh=ssh,
-        server=Target(host, port),
+        server=server,
+        others=tuple(others),
         listen=Target(reading.of_name("TUNNEL_LISTEN") or by_default, port),
         allowed=AllowedTargets(source.bootstrap, patterns),
     )
@@ -137,11 +137,20 @@ def _certificate_files(reading: Reading) -> CertificateFiles | None:
     return files if all(paths) else None
 
 
-def _ssh(reading: Reading) -> SshSettings | None:
-    login, files = reading.of_name("TUNNEL_SSH"), reading.build(KeyFiles)
-    if not login:
-        return None
-    if reading.role & Role.DESTINATION and not (files.key and files.host_keys):
+def _source_vms(reading: Reading, port: int) -> list[tuple[Target, SshSettings | None]]:
+    """Each source VM as it is dialled, with the SSH server on the way: one for all, or one for each."""
+    hosts, servers = reading.of_name("SOURCE_SIDE_TUNNEL_IP") or ("",), _ssh(reading) or (None,)
+    count = max(len(hosts), len(servers))
+    pairs = [*zip(hosts * count, servers * count, strict=False)][:count]
+    if {len(hosts), len(servers)} - {1, count} or len({*pairs}) < count:
+        shown = f"SOURCE_SIDE_TUNNEL_IP={','.join(hosts)}"
+        reading.faults.append(f"{shown}: expected each address once, and one TUNNEL_SSH for all or one for each")
+    return [(Target("127.0.0.1" if ssh and ssh.login.server.host == host else host, port), ssh) for host, ssh in pairs]
+
+
+def _ssh(reading: Reading) -> tuple[SshSettings, ...]:
+    logins, files = reading.of_name("TUNNEL_SSH"), reading.build(KeyFiles)
+    if logins and reading.role & Role.DESTINATION and not (files.key and files.host_keys):
         expected = "TUNNEL_SSH_KEY_FILE and TUNNEL_SSH_HOST_KEYS_FILE"
-        reading.faults.append(f"TUNNEL_SSH={login}: expected with it {expected}")
-    return SshSettings(login, KeyFiles(files.key or Path(), files.host_keys or Path()))
+        reading.faults.append(f"TUNNEL_SSH={','.join(map(str, logins))}: expected with it {expected}")
+    return tuple(SshSettings(each, KeyFiles(files.key or Path(), files.host_keys or Path())) for each in logins)

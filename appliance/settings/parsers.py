@@ -85,8 +85,10 @@ def listed(parse: Callable[[str], _T]) -> Callable[[str], tuple[_T, ...]]:
 address = expecting("an IP address", lambda value: str(ipaddress.ip_address(value)) if value else "")
 """An IP address, without brackets."""
 
-host = expecting("an IP address or a host name", lambda value: Target.parse(f"{value}:1").host if value else "")
+host = expecting("an IP address or a host name", lambda value: Target.parse(f"{value}:1").host)
 """An IP address or a host name, in its normal spelling."""
+
+addresses = listed(expecting("an IP address", lambda value: str(ipaddress.ip_address(value))))
 
 networks = listed(expecting("a network such as 10.0.0.0/8", ipaddress.ip_network))
 

@@ -2,14 +2,16 @@
 
 import enum
 import ipaddress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from appliance.settings.parsers import (
     Network,
     address,
+    addresses,
     choice,
     host,
+    listed,
     listening_target,
     loopback_network,
     loopback_target,
@@ -18,6 +20,7 @@ from appliance.settings.parsers import (
     seconds,
     together,
     whole,
+    yes_or_no,
 )
 from appliance.settings.role import TUNNEL_ENDS, Role
 from appliance.settings.secret import Secret
@@ -58,8 +61,10 @@ class KeyFiles:
 class SshSettings:
     """The SSH server through which the destination VM dials the tunnel: a bastion's, or the source VM's own."""
 
-    login: Login = variable("TUNNEL_SSH", together(Login.parse), roles=Role.DESTINATION).purpose(
-        "SSH server, a bastion's or the source VM's own, that carries the tunnel: user@host:port; empty: none."
+    login: Login = made_of(
+        variable("TUNNEL_SSH", listed(Login.parse), roles=Role.DESTINATION).purpose(
+            "SSH server that carries the tunnel: user@host:port, one for all source VMs or one for each; empty: none."
+        )
     )
     files: KeyFiles = KeyFiles()
 
@@ -75,21 +80,23 @@ class KeyExchange(enum.StrEnum):
 class TunnelSettings:
     """The encrypted connection between the two VMs.
 
-    ``source_id`` and ``destination_id`` are the clusters'. ``server`` is the address that the destination VM, or the
-    SSH server, dials; ``listen`` is the source VM's. ``files`` None means that the certificates, too, are made from
-    ``secret``; ``ssh`` None means that the destination VM dials the source VM directly. ``resolver`` None means the
-    system's DNS servers, and empty ``broker_networks`` all networks in which brokers may live at all.
+    ``source_id`` and ``destination_id`` are the clusters'. ``server`` is the address that the destination VM, or
+    the SSH server, dials; ``listen`` is the source VM's. ``others`` are further source VMs in order of preference,
+    each with the SSH server on the way. ``files`` None means that the certificates, too, are made from ``secret``;
+    ``ssh`` None means that the destination VM dials the source VM directly. ``resolver`` None means the system's
+    DNS servers, and empty ``broker_networks`` all networks in which brokers may live at all.
     """
 
     source_id: str
     destination_id: str
     server: Target = made_of(
-        variable("SOURCE_SIDE_TUNNEL_IP", host, REQUIRED, TUNNEL_ENDS).purpose(
-            "Address of the source VM, as the destination VM dials it."
+        variable("SOURCE_SIDE_TUNNEL_IP", listed(host), REQUIRED, TUNNEL_ENDS).purpose(
+            "Address of the source VM, as the destination VM dials it, or of several, the preferred one first."
         )
     )
-    peer_address: str = variable("DESTINATION_SIDE_TUNNEL_IP", address, REQUIRED, TUNNEL_ENDS).purpose(
-        "Address of the destination VM, as the source VM sees it; the firewall rule admits it."
+    others: tuple[tuple[Target, SshSettings | None], ...] = ()
+    peer_addresses: tuple[str, ...] = variable("DESTINATION_SIDE_TUNNEL_IP", addresses, REQUIRED, TUNNEL_ENDS).purpose(
+        "Address of the destination VM, as the source VM sees it, or of several; the firewall rule admits it."
     )
     secret: Secret = variable("SHARED_SECRET", Secret, REQUIRED, TUNNEL_ENDS).purpose(
         "The shared secret of both VMs; make one with: openssl rand -base64 33"
@@ -124,6 +131,9 @@ class TunnelSettings:
     idle_seconds: float = variable("TUNNEL_IDLE_SECONDS", seconds(1, 86400), "900", TUNNEL_ENDS).purpose(
         "Longest idle time of a connection, in seconds; Kafka's own ends close it after ten minutes."
     )
+    spread: bool = variable("TUNNEL_SPREAD", yes_or_no, "no", Role.DESTINATION).purpose(
+        "Use all source VMs that are well at once, in place of the first of them: yes or no."
+    )
     status: Target = variable("TUNNEL_STATUS_LISTEN", listening_target, "127.0.0.1:8081", TUNNEL_ENDS).purpose(
         "Address, host:port, of this end's /health, /metrics and /status, without login. Port 0: a free one."
     )
@@ -142,6 +152,18 @@ class TunnelSettings:
     def by_own_sshd(self) -> bool:
         """True if the SSH server runs on the source VM itself, and dials the tunnel server on that VM's loopback."""
         return self.ssh is not None and is_itself(self.server.host)
+
+    @property
+    def way(self) -> str:
+        """The server's address, and the SSH server on the way."""
+        return f"{self.server} through {self.ssh.login}" if self.ssh else str(self.server)
+
+    @property
+    def of_each_vm(self) -> tuple["TunnelSettings", ...]:
+        """The settings of the tunnel to each source VM alone."""
+        return tuple(
+            replace(self, server=server, ssh=ssh, others=()) for server, ssh in ((self.server, self.ssh), *self.others)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ the new one.
 """
 
 import contextlib
+import copy
 import logging
 import ssl
 from dataclasses import dataclass, replace
@@ -89,6 +90,13 @@ class Identity:
         self._choices = [LinkTls(tokens, self._context(each), _leaf(each)) for tokens, each in choices]
         self._newest = self._choices[0].tokens
         self._peer_certificate: bytes | None = None
+        self._twins: list[Identity] = []
+
+    def twin(self) -> "Identity":
+        """The same for another server, which may have the other secret; it is renewed with this one."""
+        twin = copy.copy(self)
+        self._twins.append(twin)
+        return twin
 
     @classmethod
     def of(cls, settings: TunnelSettings, role: Side) -> "Identity":
@@ -118,11 +126,9 @@ class Identity:
         return days_left(self.tls.certificate, utc_now())
 
     def peer_days_left(self) -> float | None:
-        """Days until the certificate that the peer showed last is no longer valid; None before the first."""
-        if self._peer_certificate is None:
-            return None
-        certificate = x509.load_der_x509_certificate(self._peer_certificate)
-        return days_left(certificate, utc_now())
+        """Days until the certificate that a peer showed last is no longer valid; None before the first."""
+        shown = [each._peer_certificate for each in (self, *self._twins) if each._peer_certificate]
+        return min((days_left(x509.load_der_x509_certificate(each), utc_now()) for each in shown), default=None)
 
     @property
     def accepts_previous(self) -> bool:
@@ -136,12 +142,13 @@ class Identity:
             SettingsError: TLS does not take them; then everything is as before.
         """
         context, leaf = self._context(credentials), _leaf(credentials)
-        self._choices = [replace(each, context=context, certificate=leaf) for each in self._choices]
+        for end in (self, *self._twins):
+            end._choices = [replace(each, context=context, certificate=leaf) for each in end._choices]
 
     def refused(self, keys: LinkTls) -> None:
         """One end refused the other with ``keys``: if there is another secret, use that next."""
         if self.accepts_previous and keys.tokens is self.tls.tokens:
-            self._choices.reverse()
+            self._choices = self._choices[::-1]
             log.info("trying the other of SHARED_SECRET and SHARED_SECRET_PREVIOUS", extra={"fields": {}})
 
     def accepted(self, keys: LinkTls) -> None:

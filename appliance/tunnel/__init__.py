@@ -2,7 +2,7 @@
 
     connection -> mTLS -> CONNECT target -> relay
 
-- ``server``, ``client``: the two ends.
+- ``server``, ``client``, ``source_vm``: the two ends, and each source VM as the client reaches it.
 - ``first_flight_reader``: a connection until its first bytes prove the secret.
 - ``dialler``, ``broker_dialer``: the client's dial to the server and its CONNECT, the server's dial to the target.
 - ``certificate_reload``: certificate files that change while connections stand.

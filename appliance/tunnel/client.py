@@ -7,15 +7,16 @@ connection (``dialler``).
 
 import asyncio
 import contextlib
+import itertools
 import logging
-import random
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from typing import Self
 
-from appliance.clock import deadline, loop_seconds
+from appliance.clock import epoch_seconds, loop_seconds
 from appliance.errors import (
     ApplianceError,
     ClockDiffers,
+    Draining,
     ForwardRefused,
     HelloUnanswered,
     HostKeyDiffers,
@@ -32,18 +33,17 @@ from appliance.errors import (
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
 from appliance.tls.identity import CLOCK_REMEDY, REMEDY, SILENCE_REMEDY, Identity
-from appliance.tunnel.dialler import dialler, request_status, request_target
-from appliance.tunnel.limits.breaker import Breaker, BreakerState
 from appliance.tunnel.limits.connection_limit import FD_REMEDY, ConnectionLimit
 from appliance.tunnel.limits.counters import Counters, Refusal
-from appliance.tunnel.limits.pending_handshakes import HANDSHAKES_AT_ONCE
 from appliance.tunnel.model.connect import Timeouts
+from appliance.tunnel.model.servers import HEAD_START, POLL_SECONDS, SILENCE_SECONDS, Condition, in_order
 from appliance.tunnel.outage_log import OutageLog
+from appliance.tunnel.source_vm import Away, SourceVm, TargetFailed
 from appliance.tunnel.stream.channel import Channel
 from appliance.tunnel.stream.listen import Connections, Listener, listen
 from appliance.tunnel.stream.relay import relay
 from appliance.tunnel.stream.tcp_channel import TcpChannel
-from appliance.tunnel.stream.tls_channel import TlsChannel, client_channel
+from appliance.tunnel.stream.tls_channel import TlsChannel
 
 log = logging.getLogger("appliance.tunnel")
 
@@ -76,6 +76,7 @@ _SERVER_LINES = (
     (IdentityRefused, f"tunnel refused, the two VMs do not accept each other: {REMEDY}"),
     (PeerError, "tunnel refused, what answers is not the tunnel server: check SOURCE_SIDE_TUNNEL_IP and TUNNEL_PORT"),
     (OutOfDescriptors, FD_REMEDY),
+    (Draining, "tunnel server is being stopped: connections wait for it, or go through another source VM"),
     (
         Unreachable,
         "tunnel server unreachable: check SOURCE_SIDE_TUNNEL_IP and TUNNEL_PORT, that the source VM is up, "
@@ -98,14 +99,16 @@ class TunnelClient:
 
     def __init__(self, settings: TunnelSettings, identity: Identity, timeouts: Timeouts | None = None) -> None:
         self._settings = settings
-        self._identity = identity
         self._timeouts = timeouts or Timeouts()
-        self.dialler = dialler(settings, self._timeouts)
         self.counters = Counters()
         self._connections = Connections(self.counters)
         self._limit = ConnectionLimit(settings.connections_max, self._timeouts.slot, self.counters)
-        self._handshakes = asyncio.Semaphore(HANDSHAKES_AT_ONCE)
-        self.breaker = Breaker(random.random)
+        twins = (identity, *(identity.twin() for _ in settings.others))
+        self.vms = [
+            SourceVm(each, twin, self._timeouts, self._connections)
+            for each, twin in zip(settings.of_each_vm, twins, strict=True)
+        ]
+        self.counters.servers = self.vms
         self._servers = OutageLog("server", _SERVER_LINES, "tunnel server reached again")
         self._targets = OutageLog("target", _TARGET_LINES, "target reached again")
         self._listeners: list[Listener] = []
@@ -117,36 +120,36 @@ class TunnelClient:
         return listener.port
 
     async def server_status(self) -> bytes:
-        """The status document of the server's end.
+        """The status document of the server's end; of several, of the first that is well.
 
-        This is no broker's connection: it takes no slot, and its outcome is not counted, logged or reported to the
-        breaker. While the breaker waits for the server to return, it is not tried.
+        This is no broker's connection: it takes no slot, and its outcome is not counted, logged or recorded. During a
+        server's pause, it is not tried.
 
         Raises:
             TargetRefused: the server is of an older release.
             ApplianceError: the server does not answer, or not with a document.
         """
-        if self.breaker.state is not BreakerState.CLOSED:
+        vm = next((each for each in self.vms if each.usable), None)
+        if vm is None:
             raise Unreachable(f"the tunnel server was not reached at the last attempt: {self.counters.server_fault}")
-        async with deadline(self._timeouts.status, f"no status from {self._settings.server}"):
-            return await self._request_status()
+        return await vm.status(self._timeouts.status)
 
-    async def _request_status(self) -> bytes:
-        async with self._handshakes:
-            far = await self._reach_server()
-        try:
-            document = await request_status(far, self._timeouts.status)
-            await far.finish(self._timeouts.last_word)
-        finally:
-            far.reset()  # also when the last word is cut short; after a whole one there is nothing left to reset
-        return document
+    async def watch(self) -> None:
+        """Poll the source VMs until cancelled, if there are several."""
+        await asyncio.gather(*(self._watch(each) for each in self.vms if self._settings.others))
+
+    async def _watch(self, vm: SourceVm) -> None:
+        while True:
+            with contextlib.suppress(ApplianceError), self._recorded(vm):
+                await vm.status(SILENCE_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
 
     async def drain(self, seconds: float) -> None:
         """Close every endpoint, wait ``seconds`` for open connections to end, then reset the rest."""
         for listener in self._listeners:
             await listener.close()
         await self._connections.drain(seconds)
-        await self.dialler.close()
+        await asyncio.gather(*(each.dialler.close() for each in self.vms))
 
     async def __aenter__(self) -> Self:
         return self
@@ -162,103 +165,102 @@ class TunnelClient:
         self._connections.start(near, self._serve(near, target), f"tunnel connection to {target}")
 
     async def _serve(self, near: Channel, target: Target) -> None:
-        with contextlib.suppress(Unreachable):  # no slot: it is logged, and the end of this task is a reset
+        with contextlib.suppress(ApplianceError):  # it is logged, and the end of this task is a reset
             async with self._limit.slot():
                 await self._carry(near, target)
 
     async def _carry(self, near: Channel, target: Target) -> None:
-        far = await self._reach(near, target)
-        if far:
-            await self._relay(near, far, target)
-
-    async def _relay(self, near: Channel, far: Channel, target: Target) -> None:
-        peer = near.peer
+        vm, far = await self._reach(target)
+        peer, ends = near.peer, (far, near)
         log.info("endpoint connection opened", extra={"fields": {"peer": peer, "target": str(target)}})
-        summary = await relay(near, far, self._timeouts.linger, self._settings.idle_seconds, self.counters)
+        vm.carried.add(ends)
+        try:
+            summary = await relay(near, far, self._timeouts.linger, self._settings.idle_seconds, self.counters)
+        finally:
+            vm.carried.discard(ends)
         fields = {"peer": peer, "target": str(target), **summary.fields()}
         log.info("endpoint connection closed", extra={"fields": fields})
 
-    async def _reach(self, near: Channel, target: Target) -> Channel | None:
-        """A channel to ``target``, for ``near`` to be relayed to; None when there is none; the reason is logged."""
+    async def _reach(self, target: Target) -> "_Reached":
+        """A source VM, and its channel to ``target``; if there is none, the reason is logged and counted."""
+        vms = in_order(self.vms, loop_seconds(), spread=self._settings.spread)
         try:
-            async with self._handshakes:
-                if not self._admitted():
-                    return None
-                with self._reported_to_breaker():
-                    far = await self._reach_server()
-        except ApplianceError as error:
-            self._server_failed(error)
-            return None
-        with contextlib.ExitStack() as unless_connected:
-            unless_connected.callback(far.reset)
-            if await self._connect(far, target):
-                unless_connected.pop_all()
-                return far
-            near.reset()
-            await far.finish(self._timeouts.last_word)
-        return None
-
-    async def _reach_server(self) -> TlsChannel:
-        """A channel to the server, which has proved its identity."""
-        keys = self._identity.tls
-        with self.counters.dials.timed():
-            far = await self.dialler.dial(lambda: client_channel(keys))
-        try:
-            with self.counters.handshakes.timed():
-                self._identity.check(await far.handshake(self._timeouts.handshake))
-        except ApplianceError as error:
-            if isinstance(error, IdentityRefused):
-                self._identity.refused(keys)
-            self._connections.start(far, far.finish(self._timeouts.last_word), "last word to the tunnel server")
-            raise
-        except BaseException:
-            far.reset()
-            raise
-        self._identity.accepted(keys)
-        return far
-
-    async def _connect(self, far: TlsChannel, target: Target) -> bool:
-        """True if the server has connected ``far`` to ``target``; if not, the reason is logged."""
-        try:
-            with self._reported_to_breaker():
-                answer = await request_target(far, target, self._timeouts.answer)
-        except ApplianceError as error:
-            self._server_failed(error)
-            return False
-        self._server_succeeded()
-        failure = answer.error()
-        if failure:
-            self._targets.failed(str(target), failure)
-            self.counters.target_failed(failure)
-            return False
-        self._targets.succeeded(str(target))
-        return True
-
-    def _admitted(self) -> bool:
-        """True if the breaker admits a try now; the outcome has to be reported to it."""
-        admitted = self.breaker.admits(loop_seconds())
-        if not admitted:
+            reached = await _first_of(self._try(each, target, admitted=not each.usable) for each in vms)
+        except Away:
             self.counters.refused[Refusal.AWAY] += 1
-        return admitted
+            raise
+        except TargetFailed as error:
+            self._targets.failed(str(target), error.failure)
+            self.counters.target_failed(error.failure)
+            raise
+        except ApplianceError as error:
+            self.counters.peer_failed(error)
+            raise
+        self._targets.succeeded(str(target))
+        return reached
+
+    async def _try(self, vm: SourceVm, target: Target, *, admitted: bool) -> "_Reached":
+        with self._recorded(vm):
+            return vm, await vm.connect(target, admitted=admitted)
 
     @contextlib.contextmanager
-    def _reported_to_breaker(self) -> Iterator[None]:
-        """Report an unexpected end of a try as a failure, too: else the breaker would wait for its outcome forever."""
+    def _recorded(self, vm: SourceVm) -> Iterator[None]:
+        """Record the outcome of a try, also of one that ends unexpectedly: else it would be waited for forever."""
         try:
             yield
-        except ApplianceError:
+        except Away:
+            raise
+        except (TargetFailed, TargetRefused):  # an older release refuses to tell its status
+            self._succeeded(vm)
+            raise
+        except ApplianceError as error:
+            self._failed(vm, error)
             raise
         except BaseException:
-            self.breaker.failed(loop_seconds())
+            vm.pause(loop_seconds())
             raise
+        self._succeeded(vm)
 
-    def _server_failed(self, error: ApplianceError) -> None:
-        self.breaker.failed(loop_seconds())
-        self._servers.failed(str(self._settings.server), error)
-        self.counters.peer_failed(error)
-        self.counters.server_fault = str(error)
+    def _failed(self, vm: SourceVm, error: ApplianceError) -> None:
+        lost = vm.failed(error, loop_seconds(), epoch_seconds())
+        self._servers.failed(vm.name, error)
+        if not any(each.usable for each in self.vms):
+            self.counters.server_fault = str(error)
+        elif lost and vm.carried and any(each.usable and each.condition is Condition.WELL for each in self.vms):
+            fields = {"server": vm.name, "condition": vm.condition.value, "connections": len(vm.carried)}
+            log.warning("connections ended, to go on through another source VM", extra={"fields": fields})
+            for end in itertools.chain(*vm.carried):  # both: a silent SSH server would keep the far one open
+                end.reset()
 
-    def _server_succeeded(self) -> None:
-        self.breaker.succeeded()
-        self._servers.succeeded(str(self._settings.server))
+    def _succeeded(self, vm: SourceVm) -> None:
+        vm.succeeded(epoch_seconds())
+        self._servers.succeeded(vm.name)
         self.counters.server_fault = ""
+
+
+_Reached = tuple[SourceVm, TlsChannel]
+
+
+async def _first_of(tries: Iterator[Coroutine[None, None, _Reached]]) -> _Reached:
+    """What is reached first; the others are given up. If all fail, the last failure is raised.
+
+    The next try begins when one has failed, or ``HEAD_START`` after the last began.
+    """
+    running: set[asyncio.Task[_Reached]] = set()
+    failure: BaseException = Away("no source VM is tried now")
+    try:
+        while (work := next(tries, None)) or running:
+            running |= {asyncio.create_task(work, name="try of a source VM")} if work else set()
+            await asyncio.wait(running, timeout=HEAD_START if work else None, return_when=asyncio.FIRST_COMPLETED)
+            for task in [each for each in running if each.done()]:
+                running.remove(task)
+                if not (error := task.exception()):
+                    return task.result()
+                failure = failure if isinstance(failure, TargetFailed) else error
+        raise failure
+    finally:
+        for task in running:
+            task.cancel()
+        for late in await asyncio.gather(*running, return_exceptions=True):
+            if not isinstance(late, BaseException):
+                late[1].reset()

@@ -3,10 +3,12 @@
 A peer whose first flight does not prove the secret gets no answer. An unauthenticated peer takes no slot, and no name
 is resolved or target dialled for it. Only names on the allow-list are resolved.
 
-A CONNECT to ``STATUS`` is answered with a document. It takes no slot, so it is answered when there is none, too.
+A CONNECT to ``STATUS`` is answered with a document. It takes no slot, so it is answered when there is none, too. From
+the beginning of its drain the server answers any CONNECT with ``Draining``.
 """
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Callable
 from typing import Self
@@ -23,7 +25,7 @@ from appliance.tunnel.first_flight_reader import FirstFlights
 from appliance.tunnel.limits.connection_limit import ConnectionLimit
 from appliance.tunnel.limits.counters import Counters
 from appliance.tunnel.limits.pending_handshakes import PendingHandshakes
-from appliance.tunnel.model.connect import CONNECTED, STATUS, Answer, ConnectServer, Timeouts
+from appliance.tunnel.model.connect import CONNECTED, DRAINING, STATUS, Answer, ConnectServer, Timeouts
 from appliance.tunnel.outage_log import OutageLog
 from appliance.tunnel.stream.listen import Connections, Listener, listen
 from appliance.tunnel.stream.tls_channel import TlsChannel
@@ -69,8 +71,9 @@ class TunnelServer:
         self.counters = Counters()
         self._connections = Connections(self.counters)
         # Through the source VM's own sshd, the peer comes from the source VM.
-        expected = _LOOPBACK if settings.by_own_sshd else (settings.peer_address,)
-        self.pending = PendingHandshakes(expected, self.counters)
+        expected = {_LOOPBACK if each.by_own_sshd else each.peer_addresses for each in settings.of_each_vm}
+        self.pending = PendingHandshakes(tuple(itertools.chain(*expected)), self.counters)
+        self._draining = False
         self._limit = ConnectionLimit(settings.connections_max, self._timeouts.slot, self.counters)
         proofs = ProofCheck(identity.tls.tokens, clock, monotonic, identity.exchange)
         hello = self._timeouts.hello
@@ -95,11 +98,13 @@ class TunnelServer:
         return self._listener is not None and self._listener.listening
 
     async def drain(self, seconds: float) -> None:
-        """Stop accepting, wait ``seconds`` for open connections to end, then reset the rest."""
+        """Refuse new connections, wait ``seconds`` for open ones to end, then reset the rest."""
+        self._draining = True
+        await self._connections.drain(seconds)
         if self._listener:
             await self._listener.close()
         self._first_flights.close()
-        await self._connections.drain(seconds)
+        await self._connections.drain(0)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -159,6 +164,9 @@ class TunnelServer:
             await self._refuse(near, connect, error)
             return
         self._peers[self.pending.expects(host)].succeeded(host)
+        if self._draining:
+            await self._refuse(near, connect, DRAINING)
+            return
         if self._status and target == STATUS:
             with self.counters.set_aside():
                 near.send(connect.answer(CONNECTED, self._clock()) + self._status())

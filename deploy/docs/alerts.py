@@ -38,6 +38,7 @@ _MEANINGS = {
     "KafkaTunnelNotScraped": "Prometheus has no target of the job `kafka-tunnel`.",
     "KafkaTunnelEndSilent": "An end of the tunnel does not answer.",
     "KafkaTunnelServerUnreachable": "The destination VM does not reach the source VM.",
+    "KafkaTunnelSourceVmAway": "One of several source VMs is not well; another one carries.",
     "KafkaTunnelBrokersUnknown": "The source cluster does not list its brokers.",
     "KafkaTunnelBrokerNotOpen": "A broker is refused by the allow-list, or has no endpoint.",
     "KafkaTunnelConnectionsRefused": (

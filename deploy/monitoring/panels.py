@@ -153,6 +153,7 @@ GROUPS = (
 
 TUNNEL = (
     _table("Ends", "kafka_tunnel_build_info"),
+    _table("Source VMs", "kafka_tunnel_source_vm_well"),
     _table("Brokers", "kafka_tunnel_broker == 1"),
     _yes_or_no("Brokers listed by the source cluster", "kafka_tunnel_metadata_known", "yes", "no"),
     _stat("Age of that list", "time() - kafka_tunnel_metadata_timestamp_seconds", "s", red_from=30),
@@ -169,6 +170,10 @@ TUNNEL = (
             "kafka_tunnel_connections_open": f"{_END} open",
             "kafka_tunnel_connections_waiting": f"{_END} without a target",
         },
+    ),
+    _series(
+        "Connections through each source VM",
+        {"kafka_tunnel_source_vm_connections_open": "{{link}} {{server}}"},
     ),
     _series("Connections accepted", {_rate("kafka_tunnel_connections_accepted_total", "instance"): _END}, "cps"),
     _series(

@@ -15,7 +15,8 @@ TARGET_LABELS = frozenset({"job", "instance", "link"})
 _SELECTOR = re.compile(r"\b(kafka_\w+|up)\b(?:\{([^}]*)\})?")
 _MATCHED = re.compile(r'(\w+)\s*(?:=~|!~|!=|=)\s*"')
 _GROUPED = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)")
-_DROPPED = re.compile(r"\b(?:without|ignoring)\s*\(([^)]*)\)")
+_DROPPED = re.compile(r"\b(?:without|(?<!and )(?<!unless )ignoring)\s*\(([^)]*)\)")
+"""Labels that the result lacks: the operators of sets keep those of their left side."""
 _KEPT = re.compile(r"\bby\s*\(([^)]*)\)")
 
 

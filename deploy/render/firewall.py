@@ -11,7 +11,7 @@ import ipaddress
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from appliance.settings.order import REPLICATOR, OrderSettings
@@ -87,7 +87,8 @@ def rules(settings: Settings) -> tuple[Rule, ...]:
     to_source, to_destination = _to_brokers(settings.source, by_pattern), _to_brokers(settings.destination, ())
     if settings.route is Route.DIRECT:
         return *map(_from_the_destination_vm, to_source), *to_destination
-    return *_between_the_vms(settings.tunnel), *to_source, *to_destination
+    pairs = (rule for vm in settings.tunnel.of_each_vm for rule in _between_the_vms(vm, settings.tunnel))
+    return *dict.fromkeys(pairs), *to_source, *to_destination
 
 
 def _from_the_destination_vm(rule: Rule) -> Rule:
@@ -97,34 +98,39 @@ def _from_the_destination_vm(rule: Rule) -> Rule:
 
 
 def _of_order(settings: OrderSettings) -> Iterator[Rule]:
-    """The rules of an order: of each pair, each VM dials the other one."""
+    """The rules of an order: of each pair of VMs beside two clusters, each VM dials the other one."""
     port, reason = settings.tunnel.listen.port, "the tunnel, which the other VM dials"
-    vms = {each.id: _peer(f"{each.id} VM", f"{_word(each.id)}_vm", each.address) for each in settings.clusters}
-    peers = {name: replace(peer, short=_plain(name)) for name, peer in vms.items()}
+    peers = {
+        each.id: _vms(f"{each.id} VM", f"{_word(each.id)}_vm", each.addresses, _plain(each.id))
+        for each in settings.clusters
+    }
     for one, other in itertools.combinations(peers, 2):
         for server, client in ((one, other), (other, one)):
-            yield Rule(server, True, peers[client], port, port, True, reason)
-            yield Rule(client, False, peers[server], port, port, True, reason)
+            yield from (Rule(server, True, peer, port, port, True, reason) for peer in peers[client])
+            yield from (Rule(client, False, peer, port, port, True, reason) for peer in peers[server])
     for each in settings.clusters:
         yield from _to_brokers(each.settings, (port for pattern in each.broker_patterns for port in pattern.ports))
 
 
-def _between_the_vms(tunnel: TunnelSettings) -> tuple[Rule, Rule]:
-    client, server = _vm(Side.DESTINATION, tunnel.peer_address), _vm(Side.SOURCE, tunnel.server.host)
+def _between_the_vms(tunnel: TunnelSettings, of_all: TunnelSettings) -> Iterator[Rule]:
+    """The rules of one source VM; among those ``of_all`` it has its number."""
+    number = of_all.of_each_vm.index(tunnel)
+    clients = _vms("destination VM", "destination_vm", tunnel.peer_addresses)
+    server = _numbered(number, "source VM", "source_vm", tunnel.server.host)
     inside, outside, reason = tunnel.server.port, tunnel.server.port, "the tunnel, which the destination VM dials"
     if tunnel.ssh:
         ssh = tunnel.ssh.login.server
         outside = ssh.port
         if tunnel.by_own_sshd:
-            server, inside = _vm(Side.SOURCE, ssh.host), ssh.port
+            server, inside = _numbered(number, "source VM", "source_vm", ssh.host), ssh.port
             reason = "the source VM's SSH server, which carries the tunnel"
         else:
-            client = Peer("bastion", "bastion_inside", "CIDR_OF_THE_BASTION_INSIDE")
-            server, reason = _peer("bastion", "bastion", ssh.host), "the tunnel, which comes by way of the bastion"
-    return (
-        Rule(Side.SOURCE, True, client, inside, inside, True, reason),
-        Rule(Side.DESTINATION, False, server, outside, outside, True, reason),
-    )
+            clients = (Peer("bastion", "bastion_inside", "CIDR_OF_THE_BASTION_INSIDE"),)
+            bastions = list(dict.fromkeys(each.ssh.login.server for each in of_all.of_each_vm if each.ssh))
+            server = _numbered(bastions.index(ssh), "bastion", "bastion", ssh.host)
+            reason = "the tunnel, which comes by way of the bastion"
+    yield from (Rule(Side.SOURCE, True, client, inside, inside, True, reason) for client in clients)
+    yield Rule(Side.DESTINATION, False, server, outside, outside, True, reason)
 
 
 def ready(form: str, settings: Settings, machine: str) -> str:
@@ -149,16 +155,19 @@ def ready(form: str, settings: Settings, machine: str) -> str:
     )
 
 
-def _vm(side: Side, host: str) -> Peer:
-    return _peer(f"{side} VM", f"{side}_vm", host)
+def _vms(name: str, variable: str, hosts: Sequence[str], short: str = "vm") -> tuple[Peer, ...]:
+    return tuple(_numbered(number, name, variable, host, short) for number, host in enumerate(hosts))
 
 
-def _peer(name: str, variable: str, host: str) -> Peer:
+def _numbered(number: int, name: str, variable: str, host: str, short: str = "vm") -> Peer:
+    """A machine; the second of its kind and each further one (``number`` from 1 on) has its number in its names."""
     name = f"{name} {host}"
+    if number:
+        variable, short = f"{variable}_{number + 1}", f"{short}{number + 1}"
     if not is_ip_literal(host):
-        return Peer(name, variable, f"CIDR_OF_{variable.upper()}")
+        return Peer(name, variable, f"CIDR_OF_{variable.upper()}", short=short)
     network = ipaddress.ip_network(host)
-    return Peer(name, variable, str(network), network.version)
+    return Peer(name, variable, str(network), network.version, short)
 
 
 def _to_brokers(cluster: ClusterSettings, more_ports: Iterable[int]) -> tuple[Rule, ...]:

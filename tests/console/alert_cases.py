@@ -242,6 +242,18 @@ CASES = (
         f"The destination VM does not reach the source VM, link {ON_TUNNEL}.",
     ),
     _case(
+        "KafkaTunnelSourceVmAway",
+        {
+            f'kafka_tunnel_source_vm_well{{server="10.1.0.2:15060",{TUNNEL}}}': "1x9 0x30",
+            f'kafka_tunnel_source_vm_well{{server="10.1.0.3:15060",{TUNNEL}}}': "1x40",
+            f"kafka_tunnel_server_reachable{{{TUNNEL}}}": "1x40",
+        },
+        11,
+        12,
+        f"The source VM at 10.1.0.2:15060 is not well, and another one carries, link {ON_TUNNEL}.",
+        server="10.1.0.2:15060",
+    ),
+    _case(
         "KafkaTunnelBrokersUnknown",
         {f"kafka_tunnel_metadata_known{{{TUNNEL}}}": "1x9 0x30"},
         11,

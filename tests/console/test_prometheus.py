@@ -26,7 +26,7 @@ from bench.lib.running import LOOPBACK, free_port
 from deploy.monitoring.__main__ import FOLDER
 from deploy.monitoring.alerts import ALERTS, ORDER_JOB, REPLICATOR_JOB, TUNNEL_JOB
 from testbed.process import OwnedProcess
-from tests.support.exposition import NUMBERS, tunnel_collector
+from tests.support.exposition import NUMBERS, source_vms, tunnel_collector
 from tests.support.facts import complete
 from tests.support.order_facts import order_view
 from tests.support.patience import PATIENCE
@@ -50,7 +50,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 def pages() -> dict[str, list[bytes]]:
     """The pages of each job."""
-    counters = Counters()
+    counters = Counters(servers=source_vms())
     counters.handshakes.observe(0.2)
     return {
         REPLICATOR_JOB: [exposition(complete(), fresh=True)],

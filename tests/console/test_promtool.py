@@ -20,7 +20,7 @@ from appliance.tunnel.limits.counters import Counters
 from deploy.monitoring.__main__ import FOLDER
 from deploy.monitoring.alerts import ALERTS, TOPIC
 from tests.console.alert_cases import CASES, ORDER, REPLICATOR, TUNNEL, Case
-from tests.support.exposition import NUMBERS, WELL_NUMBERS, tunnel_collector
+from tests.support.exposition import NUMBERS, WELL_NUMBERS, source_vms, tunnel_collector
 from tests.support.facts import complete, snapshot
 from tests.support.order_facts import order_view
 
@@ -133,7 +133,10 @@ def selector(labels: Mapping[str, str]) -> str:
 
 
 def test_a_link_that_is_well_fires_no_alert(tmp_path: Path) -> None:
-    ends = tunnel_collector(Counters(), Side.DESTINATION, previous_secret=False), DestinationCollector(WELL_NUMBERS)
+    ends = (
+        tunnel_collector(Counters(servers=source_vms()), Side.DESTINATION, previous_secret=False),
+        DestinationCollector(WELL_NUMBERS),
+    )
     all_series = {
         **{f"up{{{target}}}": "1x2900" for target in (REPLICATOR, TUNNEL, ORDER)},
         **series(exposition(snapshot(), fresh=True), REPLICATOR),
@@ -151,7 +154,7 @@ def test_a_link_that_is_well_fires_no_alert(tmp_path: Path) -> None:
     [
         lambda: exposition(complete(), fresh=True),
         lambda: exposition(replace(complete(), topics=()), fresh=True),
-        lambda: tunnel_exposition(tunnel_collector(Counters()), DestinationCollector(NUMBERS)),
+        lambda: tunnel_exposition(tunnel_collector(Counters(servers=source_vms())), DestinationCollector(NUMBERS)),
         lambda: order_exposition(OrderCollector(order_view(), {0: False}, fresh=True)),
     ],
     ids=["replicator", "replicator without topics", "tunnel", "order"],

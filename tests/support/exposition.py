@@ -6,13 +6,15 @@ from collections.abc import Iterable
 from prometheus_client.parser import text_string_to_metric_families
 
 from appliance.dns.responder import Outcome
+from appliance.errors import Unreachable
 from appliance.gateway.model.brokers import Fault
 from appliance.gateway.model.health import Keys
 from appliance.gateway.model.metrics import DestinationNumbers, TunnelCollector
 from appliance.metrics import Kind, Metric
 from appliance.settings.values import Side
 from appliance.tunnel.limits.counters import Counters
-from tests.support.brokers import SEEN, WELL
+from appliance.tunnel.model.servers import Server
+from tests.support.brokers import NOW, SEEN, WELL
 from tests.support.tunnel import tunnel_settings
 
 Samples = dict[tuple[str, ...], float]
@@ -22,6 +24,15 @@ Declarations = dict[str, tuple[str, str, frozenset[str]]]
 NUMBERS = DestinationNumbers("", 5, Counter({Outcome.MAPPED: 3}), SEEN, {Fault.CREDENTIALS: 2})
 WELL_NUMBERS = DestinationNumbers("", 5, Counter({Outcome.MAPPED: 3}), WELL, {})
 """The destination VM's numbers with a refused broker, and without."""
+
+
+def source_vms(*faults: str) -> list[Server]:
+    """A source VM that is well, and one with each of these faults."""
+    vms = [Server(f"203.0.113.{7 + number}:15060", lambda: 0.5) for number in range(1 + len(faults))]
+    vms[0].succeeded(NOW)
+    for vm, fault in zip(vms[1:], faults, strict=True):
+        vm.failed(Unreachable(fault), 0.0, NOW)
+    return vms
 
 
 def tunnel_collector(

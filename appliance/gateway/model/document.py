@@ -48,6 +48,11 @@ def destination_document(
     return {
         **_end(process, keys, health, now),
         "server": {**_address(process.settings.server), "reached": reached, "fault": fault or None},
+        "source_vms": [
+            Json(server=each.name, condition=each.condition, connections=len(each.carried), fault=each.fault or None)
+            | Json(since=utc(each.since) if each.since else None)
+            for each in process.counters.servers
+        ],
         "endpoints": [
             {"address": address, "port": broker.port, "broker": str(broker)} for broker, address in endpoints.items()
         ],

@@ -40,7 +40,7 @@ def source_health(link: str, listening: bool, counters: Counters, keys: Keys) ->
         "side": Side.SOURCE,
         "link": link,
         "troubles": troubles,
-        "remarks": _remarks(keys),
+        "remarks": _remarks(keys, counters),
         "tunnel": _tunnel(counters, keys),
     }
 
@@ -59,7 +59,7 @@ def destination_health(
         "side": Side.DESTINATION,
         "link": link,
         "troubles": [*troubles, *_metadata_troubles(view, now), *_broker_troubles(allowed, view)],
-        "remarks": _remarks(keys),
+        "remarks": _remarks(keys, counters),
         "tunnel": {
             **_tunnel(counters, keys),
             "server_reached": None if counters.server_fault is None else not counters.server_fault,
@@ -93,9 +93,10 @@ def _tunnel(counters: Counters, keys: Keys) -> Answer:
     }
 
 
-def _remarks(keys: Keys) -> list[str]:
-    """Tasks of the operator for the next days."""
-    remarks = []
+def _remarks(keys: Keys, counters: Counters) -> list[str]:
+    """Tasks of the operator for the next days, and the source VMs for which another one stands in."""
+    away = [] if counters.server_fault else [each for each in counters.servers if each.fault]
+    remarks = [f"the source VM at {each.name} is {each.condition}, another one carries: {each.fault}" for each in away]
     if keys.days_left < DAYS_WARNING:
         remarks.append(f"this VM's certificate ends in {math.floor(keys.days_left)} days: {RENEWAL_REMEDY}")
     if keys.previous_secret:

@@ -4,7 +4,7 @@ Every label has few values: those of an enumeration, or the source cluster's own
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -17,6 +17,7 @@ from appliance.gateway.model.health import Keys
 from appliance.metrics import counter, gauge, histogram
 from appliance.settings.values import Side, TunnelSettings
 from appliance.tunnel.limits.counters import BOUNDS, Counters, Histogram, Refusal
+from appliance.tunnel.model.servers import Condition, Server
 from appliance.tunnel.stream.relay import End
 from appliance.version import VERSION
 
@@ -53,6 +54,7 @@ class TunnelCollector(Collector):
         yield _counters(
             "kafka_tunnel_relays_ended_total", ((end.name.lower(), counters.ended[end.name]) for end in End)
         )
+        yield from _of_source_vms(counters.servers)
         yield _histogram("kafka_tunnel_handshake_seconds", counters.handshakes)
         yield _histogram("kafka_tunnel_dial_seconds", counters.dials)
 
@@ -113,6 +115,15 @@ class OrderCollector(Collector):
                 else:
                     own.samples += [one._replace(labels={"cluster": cluster, **one.labels}) for one in family.samples]
         yield from families.values()
+
+
+def _of_source_vms(servers: Sequence[Server]) -> Iterator[Metric]:
+    well, carried = gauge("kafka_tunnel_source_vm_well"), gauge("kafka_tunnel_source_vm_connections_open")
+    for each in servers:
+        carried.add_metric((each.name,), len(each.carried))
+        if each.condition is not Condition.UNTRIED:
+            well.add_metric((each.name,), each.condition is Condition.WELL)
+    yield from (well, carried)
 
 
 def _of_brokers(view: BrokerView) -> Iterator[Metric]:

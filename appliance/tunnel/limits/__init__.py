@@ -2,6 +2,5 @@
 
 - ``connection_limit``: connections carried at once, a short queue, and file descriptors.
 - ``pending_handshakes``: connections that have not proved themselves, their number and their rate.
-- ``breaker``: the pauses between tries while the server is away.
 - ``counters``: the numbers of one end.
 """

@@ -4,11 +4,12 @@ import bisect
 import contextlib
 import enum
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from appliance.clock import monotonic
 from appliance.errors import ApplianceError, IdentityRefused, NameUnresolved, PeerError, TargetRefused
+from appliance.tunnel.model.servers import Server
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of a histogram's buckets, in seconds; one more bucket takes the rest."""
@@ -93,7 +94,7 @@ class Counters:
     have their target, the others wait for it. ``refused`` counts by cause; only the ``CROWD`` of those without a
     proved identity is never accepted. ``ended`` counts the relays by the name of their ``End``. ``handshakes``
     and ``dials`` time what succeeded. ``server_fault`` is why the client did not reach the server when it tried last:
-    empty when it did, None before the first attempt.
+    empty when it did, None before the first attempt. ``servers`` are the client's source VMs.
     """
 
     accepted: int = 0
@@ -106,6 +107,7 @@ class Counters:
     handshakes: Histogram = field(default_factory=Histogram)
     dials: Histogram = field(default_factory=Histogram)
     server_fault: str | None = None
+    servers: Sequence[Server] = ()
 
     @contextlib.contextmanager
     def set_aside(self) -> Iterator[None]:

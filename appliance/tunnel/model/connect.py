@@ -6,7 +6,7 @@
 After a 200 the connection is the target's (RFC 9110, section 9.3.6); after anything else it ends. The reason phrase
 says in one line what is wrong; the status says whose error it is, in both directions by one table:
 
-    400 PeerError    403 TargetRefused    404 NameUnresolved    502 Unreachable    504 TimedOut
+    400 PeerError  403 TargetRefused  404 NameUnresolved  502 Unreachable  503 Draining  504 TimedOut
 
 The server is strict, because it serves only our client. The head is bounded, and must equal byte for byte the one that
 our client writes for that target: no other header or spelling, no body, no bytes after it before the answer. So no
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import h11
 
-from appliance.errors import ApplianceError, NameUnresolved, PeerError, TargetRefused, TimedOut, Unreachable
+from appliance.errors import ApplianceError, Draining, NameUnresolved, PeerError, TargetRefused, TimedOut, Unreachable
 from appliance.settings.target import Target, is_ip_literal
 
 STATUS = Target("tunnel-status.invalid", 1)
@@ -48,6 +48,7 @@ _STATUS_OF: tuple[tuple[type[ApplianceError], int], ...] = (
     (TargetRefused, 403),
     (NameUnresolved, 404),
     (TimedOut, 504),
+    (Draining, 503),
     (Unreachable, 502),
 )
 """The first that an error is an instance of, is its status."""
@@ -79,6 +80,7 @@ class Answer:
 
 
 CONNECTED = Answer(_CONNECTED, "connected")
+DRAINING = Draining("the source VM's end of the tunnel is being stopped")
 
 
 class ConnectServer:

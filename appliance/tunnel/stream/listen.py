@@ -124,14 +124,14 @@ class Connections:
     """The tasks that carry connections, from their start to the drain."""
 
     def __init__(self, counters: Counters) -> None:
-        self._counters = counters
+        self.counters = counters
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, channel: Channel, work: Coroutine[None, None, None], name: str) -> None:
         """Run ``work`` in a task; ``channel`` is reset when it is over."""
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
-        self._counters.open += 1
+        self.counters.open += 1
         # Not in the task: one that is cancelled before its first step would leave its channel open.
         task.add_done_callback(lambda _task: channel.reset())
         task.add_done_callback(self._ended)
@@ -149,7 +149,7 @@ class Connections:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self._counters.open -= 1
+        self.counters.open -= 1
         error = None if task.cancelled() else task.exception()
         if error:
             log.error("tunnel connection failed", exc_info=error, extra={"fields": {"task": task.get_name()}})

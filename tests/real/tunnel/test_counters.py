@@ -4,8 +4,8 @@ import asyncio
 
 from appliance.settings.target import Target
 from appliance.settings.values import Side
-from appliance.tunnel.limits import breaker
 from appliance.tunnel.limits.counters import Counters, Refusal
+from appliance.tunnel.model import servers
 from tests.support.dns import dead_port
 from tests.support.patience import PATIENCE
 from tests.support.tls import identity, link_to, running_client, running_server
@@ -77,7 +77,7 @@ async def test_a_wrong_secret_is_counted_at_both_ends():
 
 
 async def test_a_server_that_is_away_is_counted_and_the_next_connection_is_not_even_tried(monkeypatch):
-    monkeypatch.setattr(breaker, "FIRST_DELAY", PATIENCE)
+    monkeypatch.setattr(servers, "FIRST_DELAY", PATIENCE)
     async with running_client(Target("b0.orange.example", 9092), dead_port()) as (client, endpoint):
         assert client.counters.server_fault is None
         await refused(endpoint)

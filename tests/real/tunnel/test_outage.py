@@ -181,8 +181,8 @@ async def test_case_26_a_try_that_ends_unexpectedly_is_not_waited_for_by_the_bre
     stumbled = asyncio.Event()
     async with ends.link_to(echo) as link:
         with monkeypatch.context() as patched:
-            patched.setattr(link.client.dialler, "dial", stumble)
-            link.client.breaker.failed(asyncio.get_running_loop().time())
+            patched.setattr(link.client.vms[0].dialler, "dial", stumble)
+            link.client.vms[0].pause(asyncio.get_running_loop().time())
             async with asyncio.timeout(PATIENCE):
                 while not stumbled.is_set():
                     assert await echoed(link.endpoint) is None

@@ -245,7 +245,7 @@ async def test_a_crowd_from_many_addresses_keeps_out_no_peer_whose_address_is_no
 
 
 async def test_a_stranger_who_fills_the_log_does_not_hide_the_peers_lines(caplog):
-    async with running_server(UNUSED, peer_address="127.0.0.1") as server:
+    async with running_server(UNUSED, peer_addresses=("127.0.0.1",)) as server:
         for _ in range(LINES_A_MINUTE):
             for said in (b"x", b""):
                 reader, writer = await asyncio.open_connection("127.0.0.1", server.port, local_addr=("127.0.0.2", 0))

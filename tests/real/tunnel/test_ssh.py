@@ -312,7 +312,7 @@ async def test_a_channel_that_is_given_up_is_closed_when_the_server_opens_it_aft
         target_server(until_ended) as at,
         inside(server, echo, at, timeouts=Timeouts(dial=2)) as link,
     ):
-        await link.client.dialler.login()
+        await link.client.vms[0].dialler.login()
         valve.open.clear()
         assert await echoed(link.endpoint) is None
         valve.open.set()

@@ -14,8 +14,8 @@ from appliance.settings.values import Side
 from appliance.tls.certificates import make_credentials
 from appliance.tls.identity import LinkTls
 from appliance.tunnel.client import TunnelClient
-from appliance.tunnel.limits import breaker
 from appliance.tunnel.limits.counters import Counters, Refusal
+from appliance.tunnel.model import servers
 from appliance.tunnel.model.connect import STATUS, STATUS_SIZE_MAX, Timeouts
 from appliance.tunnel.server import TunnelServer
 from appliance.tunnel.stream.tcp_channel import open_channels
@@ -279,7 +279,7 @@ async def test_a_request_that_is_given_up_leaves_no_connection() -> None:
 
 
 async def test_a_server_that_is_away_is_not_tried_for_its_status(monkeypatch) -> None:
-    monkeypatch.setattr(breaker, "FIRST_DELAY", PATIENCE)
+    monkeypatch.setattr(servers, "FIRST_DELAY", PATIENCE)
     settings = tunnel_settings(UNUSED, port=dead_port())
     async with TunnelClient(settings, identity(Side.DESTINATION)) as client:
         endpoint = await client.open_endpoint(UNUSED, "127.0.0.1", 0)

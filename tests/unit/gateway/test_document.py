@@ -11,6 +11,7 @@ from appliance.settings.target import Target
 from appliance.tunnel.limits.counters import Counters, Refusal
 from appliance.version import VERSION
 from tests.support.brokers import ALLOWED, B0, B1, NOW, REFUSED_KEY, SEEN
+from tests.support.exposition import source_vms
 from tests.support.tunnel import SECRET, tunnel_settings
 
 SINCE = NOW - 3600
@@ -26,7 +27,7 @@ def source(counters: Counters, keys: Keys = KEYS) -> Json:
 
 
 def destination(view: BrokerView = SEEN, server_fault: str | None = "") -> Json:
-    counters = Counters(server_fault=server_fault)
+    counters = Counters(server_fault=server_fault, servers=source_vms("refused"))
     health = destination_health(SETTINGS.link, ALLOWED, "", counters, KEYS, view, NOW)
     endpoints = {B0: "127.64.0.1", B1: "127.64.0.2"}
     numbers = DestinationNumbers(server_fault, 2, Counter({Outcome.MAPPED: 3}), view, {Fault.CREDENTIALS: 2})
@@ -69,10 +70,16 @@ def test_an_end_that_does_not_listen_has_no_address() -> None:
 
 def test_the_destinations_end_has_its_endpoints_its_queries_and_its_brokers_too() -> None:
     document = destination()
-    more = {"server", "endpoints", "dns", "dns_queries", "brokers", "metadata_failures"}
+    more = {"server", "source_vms", "endpoints", "dns", "dns_queries", "brokers", "metadata_failures"}
     assert document.keys() - source(Counters()).keys() == more
     assert document["side"] == "destination"
     assert document["server"] == {"address": "127.0.0.1", "port": 15060, "reached": True, "fault": None}
+    since = "2027-01-15T08:00:00.000Z"
+    assert document["source_vms"] == [
+        {"server": "203.0.113.7:15060", "condition": "well", "since": since, "connections": 0, "fault": None},
+        {"server": "203.0.113.8:15060", "condition": "failed", "since": since, "connections": 0, "fault": "refused"},
+    ]
+    assert document["remarks"] == ["the source VM at 203.0.113.8:15060 is failed, another one carries: refused"]
     assert document["endpoints"] == [
         {"address": "127.64.0.1", "port": B0.port, "broker": str(B0)},
         {"address": "127.64.0.2", "port": B1.port, "broker": str(B1)},

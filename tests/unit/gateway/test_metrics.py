@@ -10,10 +10,11 @@ from appliance.gateway.model.brokers import BrokerState, BrokerView, Fault
 from appliance.gateway.model.metrics import DestinationCollector, exposition
 from appliance.metrics import TUNNEL
 from appliance.tunnel.limits.counters import Counters, Refusal
+from appliance.tunnel.model.servers import Server
 from appliance.tunnel.stream.relay import End
 from appliance.version import VERSION
 from tests.support.brokers import REFUSED_KEY, SEEN
-from tests.support.exposition import NUMBERS, Samples, declared, exported, samples, tunnel_collector
+from tests.support.exposition import NUMBERS, Samples, declared, exported, samples, source_vms, tunnel_collector
 from tests.support.tunnel import SECRET
 
 REFERENCE = Path(__file__).parents[3] / "docs/reference"
@@ -69,6 +70,17 @@ def test_the_destinations_end_shows_its_brokers_its_queries_and_its_endpoints():
     assert (found["metadata_failures_total", "credentials"], found["metadata_failures_total", "identity"]) == (2, 0)
 
 
+def test_each_source_vm_shows_its_health_and_its_connections_once_it_was_tried():
+    well, gone = source_vms("refused")
+    well.carried.add(("far", "near"))
+    untried = Server("203.0.113.99:15060", lambda: 0.5)
+    found = shown(tunnel_collector(Counters(servers=[well, gone, untried])))
+    assert (found["source_vm_well", well.name], found["source_vm_well", gone.name]) == (1, 0)
+    assert ("source_vm_well", untried.name) not in found
+    assert [found["source_vm_connections_open", vm.name] for vm in (well, gone, untried)] == [1, 0, 0]
+    assert not [name for name, *_ in shown(tunnel_collector(Counters())) if name.startswith("source_vm")]
+
+
 def test_an_unknown_value_has_no_sample():
     found = shown(DestinationCollector(replace(NUMBERS, server_fault=None, view=BrokerView())))
     unknown = {"server_reachable", "brokers", "broker", "metadata_known", "metadata_timestamp_seconds"}
@@ -91,7 +103,8 @@ def test_the_process_is_shown_too():
 
 
 def test_every_metric_of_the_list_is_exported_with_its_labels():
-    shown = exposition(tunnel_collector(Counters()), DestinationCollector(NUMBERS)).decode()
+    counters = Counters(servers=source_vms())
+    shown = exposition(tunnel_collector(counters), DestinationCollector(NUMBERS)).decode()
     assert exported(shown) == declared(TUNNEL)
 
 

@@ -39,7 +39,7 @@ def test_the_clusters_have_their_own_brokers_and_logins_in_the_order_of_the_list
     settings = order(ORANGE_SECURITY_PROTOCOL="SASL_PLAINTEXT", ORANGE_BROKER_PATTERN="*.orange.example:9092")
     orange, grape, us_east = settings.clusters
     assert [each.id for each in settings.clusters] == list(ADDRESSES)
-    assert [each.address for each in settings.clusters] == list(ADDRESSES.values())
+    assert [each.addresses for each in settings.clusters] == [(each,) for each in ADDRESSES.values()]
     assert orange.settings.bootstrap == (Target("b0.orange.example", 9092), Target("b1.orange.example", 9093))
     assert orange.settings.protocol is SecurityProtocol.SASL_PLAINTEXT
     assert grape.settings.protocol is SecurityProtocol.SASL_SSL
@@ -72,6 +72,14 @@ def test_each_vm_serves_its_own_brokers_and_dials_every_other_vm_by_the_name_of_
         assert link.tunnel.server == Target(ADDRESSES[link.source.cluster_id], 15060)
         assert link.tunnel.allowed.exact == link.source.bootstrap
         assert link.destination == settings.own.settings
+
+
+def test_several_vms_beside_a_cluster_are_dialled_in_their_order() -> None:
+    clusters = "orange@203.0.113.7+vm-b.orange.example,grape@203.0.113.9,us-east.1@203.0.113.11"
+    orange, us_east = (link.tunnel for link in order(GLOBAL_CLUSTERS=clusters).links)
+    assert [each.way for each in orange.of_each_vm] == ["203.0.113.7:15060", "vm-b.orange.example:15060"]
+    assert [each.way for each in us_east.of_each_vm] == ["203.0.113.11:15060"]
+    assert {each.endpoint_network for each in orange.of_each_vm} == {orange.endpoint_network}
 
 
 def test_no_two_clusters_brokers_share_an_address() -> None:
@@ -110,7 +118,7 @@ def test_a_direct_route_needs_no_addresses_and_no_tunnel() -> None:
     with pytest.raises(SettingsError, match="SHARED_SECRET: missing"):
         order(TUNNEL_ENDS, **direct)
     settings = order(Role.REPLICATOR, **direct | {"ORANGE_BROKER_SERVERS": "10.0.0.1:9092"})
-    assert [each.address for each in settings.clusters] == ["", ""]
+    assert [each.addresses for each in settings.clusters] == [("",), ("",)]
     assert settings.link("orange").route is Route.DIRECT
 
 

@@ -11,7 +11,7 @@ from appliance.settings.parse import parse
 from appliance.settings.role import EVERY_ROLE, TUNNEL_ENDS, Role
 from appliance.settings.secret import Secret
 from appliance.settings.target import Login, Target, TargetPattern
-from appliance.settings.values import KeyFiles, Route, SecurityProtocol, SshSettings, Start
+from appliance.settings.values import KeyFiles, Route, SecurityProtocol, SshSettings, Start, TunnelSettings
 from appliance.settings.variables import GONE, NAMES, TABLE
 from tests.support.settings import REQUIRED, SECRET, faults, parsed
 
@@ -66,7 +66,7 @@ def test_the_tunnels_values_are_put_together() -> None:
     assert tunnel.link == "orange-grape"
     assert tunnel.server == Target("203.0.113.7", 15060)
     assert tunnel.listen == Target("0.0.0.0", 15060)
-    assert tunnel.peer_address == "198.51.100.9"
+    assert tunnel.peer_addresses == ("198.51.100.9",)
     assert tunnel.secret.reveal() == SECRET
     assert tunnel.allowed.exact == (Target("b0.orange.example", 9092), Target("b1.orange.example", 9093))
     assert tunnel.allowed.patterns == (TargetPattern("orange.example", 9092),)
@@ -180,6 +180,65 @@ def test_the_source_vms_own_sshd_dials_its_loopback_and_nothing_else_is_opened_u
     tunnel = parsed(Role.SOURCE, **SSH | changes).tunnel
     assert (tunnel.server, tunnel.listen) == (Target(server, 15060), Target(listen, 15060))
     assert tunnel.by_own_sshd
+
+
+def ways(tunnel: TunnelSettings) -> list[str]:
+    return [each.way for each in tunnel.of_each_vm]
+
+
+def test_several_source_vms_are_dialled_each_alone_in_their_order() -> None:
+    several = "203.0.113.7, vm-b.orange.example ,2001:db8::7"
+    tunnel = parsed(TUNNEL_ENDS, SOURCE_SIDE_TUNNEL_IP=several, DESTINATION_SIDE_TUNNEL_IP="198.51.100.9,::1").tunnel
+    assert ways(tunnel) == ["203.0.113.7:15060", "vm-b.orange.example:15060", "[2001:db8::7]:15060"]
+    assert not any(each.others for each in tunnel.of_each_vm)
+    assert tunnel.peer_addresses == ("198.51.100.9", "::1")
+    assert (tunnel.spread, parsed(TUNNEL_ENDS, TUNNEL_SPREAD="yes").tunnel.spread) == (False, True)
+
+
+TWO = {"SOURCE_SIDE_TUNNEL_IP": "203.0.113.7,203.0.113.8"}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "servers", "expected"),
+    [
+        ("203.0.113.7,203.0.113.8", "u@b.example:22", ["203.0.113.7:15060", "203.0.113.8:15060"]),
+        ("203.0.113.7,203.0.113.8", "u@203.0.113.7:22,u@203.0.113.8:22", ["127.0.0.1:15060", "127.0.0.1:15060"]),
+        ("203.0.113.7", "u@b.example:22,u@c.example:22", ["203.0.113.7:15060", "203.0.113.7:15060"]),
+    ],
+    ids=["one bastion", "each one's own sshd", "two bastions"],
+)
+def test_an_ssh_server_is_on_the_way_to_all_source_vms_or_one_to_each(
+    hosts: str, servers: str, expected: list[str]
+) -> None:
+    tunnel = parsed(Role.SOURCE, **SSH | {"SOURCE_SIDE_TUNNEL_IP": hosts, "TUNNEL_SSH": servers}).tunnel
+    logins = servers.split(",")
+    assert ways(tunnel) == [f"{each} through {logins[-1 if at else 0]}" for at, each in enumerate(expected)]
+    assert tunnel.listen.host == ("127.0.0.1" if tunnel.by_own_sshd else "0.0.0.0")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"SOURCE_SIDE_TUNNEL_IP": "203.0.113.7,203.0.113.7"},
+        TWO | {"TUNNEL_SSH": "u@b.example:22,u@c.example:22,u@d.example:22"},
+        {"TUNNEL_SSH": "u@b.example:22,u@b.example:22"},
+    ],
+    ids=["twice", "three for two", "one SSH server twice"],
+)
+def test_source_vms_that_do_not_fit_their_ssh_servers_are_a_fault(changes: Mapping[str, str]) -> None:
+    (fault,) = faults(Role.SOURCE, **changes)
+    assert fault.endswith(": expected each address once, and one TUNNEL_SSH for all or one for each")
+
+
+@pytest.mark.parametrize("text", ["203.0.113.7,", "203.0.113.7;203.0.113.8", "a b"])
+def test_a_list_of_source_vms_has_no_empty_or_illegal_entry(text: str) -> None:
+    (fault,) = faults(Role.SOURCE, SOURCE_SIDE_TUNNEL_IP=text)
+    assert fault.startswith(f"SOURCE_SIDE_TUNNEL_IP={text}: expected an IP address or a host name, got ")
+
+
+def test_no_destination_vm_has_the_address_of_a_source_vm() -> None:
+    (fault,) = faults(TUNNEL_ENDS, **TWO, DESTINATION_SIDE_TUNNEL_IP="198.51.100.9,203.0.113.8")
+    assert fault.startswith("DESTINATION_SIDE_TUNNEL_IP=203.0.113.8: expected the destination VM's address")
 
 
 @pytest.mark.parametrize("file", ["TUNNEL_SSH_KEY_FILE", "TUNNEL_SSH_HOST_KEYS_FILE"])

@@ -6,7 +6,9 @@
 {{- $peers := .Values.networkPolicy.peers }}
 {{- if not $peers }}
 {{- with $settings.DESTINATION_SIDE_TUNNEL_IP }}
-{{- $peers = list (ternary (printf "%s/128" .) (printf "%s/32" .) (contains ":" .)) }}
+{{- range splitList "," . }}
+{{- $peers = append $peers (ternary (printf "%s/128" (trim .)) (printf "%s/32" (trim .)) (contains ":" .)) }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- $peers | default list | toJson }}

@@ -48,6 +48,12 @@ def test_a_label_that_the_result_does_not_have_cannot_be_shown(expression: str) 
     assert faults(expression, ["topic"]) == ["the result has no label topic"]
 
 
+def test_a_set_operator_keeps_the_labels_of_its_left_side() -> None:
+    ignored = "ignoring (state) kafka_tunnel_connections_open"
+    assert faults(f"kafka_tunnel_brokers and {ignored}", ["state"]) == []
+    assert faults(f"kafka_tunnel_brokers / {ignored}", ["state"]) == ["the result has no label state"]
+
+
 def test_each_selector_is_restricted_whether_it_has_labels_or_not() -> None:
     expression = 'sum(rate(kafka_tunnel_bytes_total{direction="to_target"}[5m])) / sum(kafka_tunnel_connections_open)'
     assert restricted(expression, 'link="a"') == (

@@ -47,6 +47,40 @@ def test_nothing_comes_in_at_the_destination_vm() -> None:
     assert [rule.machine for rule in rules(link()) if rule.inbound] == [Side.SOURCE]
 
 
+PAIRS = {"SOURCE_SIDE_TUNNEL_IP": "203.0.113.7,b.example", "DESTINATION_SIDE_TUNNEL_IP": "198.51.100.9,2001:db8::9"}
+
+
+def test_of_several_vms_each_source_vm_lets_in_each_destination_vm_which_dials_each_of_them() -> None:
+    assert opened(link(**PAIRS))[:4] == [
+        ("source", "from", "destination VM 198.51.100.9", "15060", True),
+        ("source", "from", "destination VM 2001:db8::9", "15060", True),
+        ("destination", "to", "source VM 203.0.113.7", "15060", True),
+        ("destination", "to", "source VM b.example", "15060", True),
+    ]
+    names = [rule.name for rule in rules(link(**PAIRS))]
+    assert len(names) == len({*names})
+    printed = ready("nftables", link(**PAIRS), Side.SOURCE)
+    assert "define destination_vm = 198.51.100.9/32" in printed
+    assert "define destination_vm_2 = 2001:db8::9/128" in printed
+    assert printed.count("tcp dport 15060 drop") == 1
+    assert "source_vm_2='CIDR_OF_SOURCE_VM_2'" in ready("gcloud", link(**PAIRS), Side.SOURCE)
+
+
+def test_each_source_vms_own_sshd_and_each_bastion_has_a_rule() -> None:
+    own = link(**PAIRS, TUNNEL_SSH="ann@203.0.113.7:22,ann@b.example:2222")
+    assert [each for each in opened(own) if each[0] == "destination"][:2] == [
+        ("destination", "to", "source VM 203.0.113.7", "22", True),
+        ("destination", "to", "source VM b.example", "2222", True),
+    ]
+    bastions = link(**PAIRS, TUNNEL_SSH="ann@192.0.2.22:22,ann@192.0.2.23:22")
+    assert opened(bastions)[:3] == [
+        ("source", "from", "bastion", "15060", True),
+        ("destination", "to", "bastion 192.0.2.22", "22", True),
+        ("destination", "to", "bastion 192.0.2.23", "22", True),
+    ]
+    assert len(opened(link(**PAIRS, TUNNEL_SSH="ann@192.0.2.22:22"))) == 4
+
+
 BASTION = {"TUNNEL_SSH": "ann@192.0.2.22:22"}
 
 

@@ -170,6 +170,19 @@ def test_each_pair_of_vms_has_a_rule_in_each_direction_and_each_vm_those_to_its_
     assert not [line for line in table if line.lstrip().startswith("*  orange")]
 
 
+def test_of_several_vms_beside_a_cluster_each_pair_has_its_rules() -> None:
+    clusters = "orange@203.0.113.7+203.0.113.8,grape@203.0.113.9,us-east.1@203.0.113.11"
+    found = rules(parse_order(ORDER | {"GLOBAL_CLUSTERS": clusters}, ORDER_VM))
+    assert {rule.peer.network for rule in found if rule.machine == "grape" and rule.inbound} == {
+        f"203.0.113.{host}/32" for host in (7, 8, 11)
+    }
+    assert {rule.peer.network for rule in found if rule.machine == "orange" and rule.inbound} == {
+        f"203.0.113.{host}/32" for host in (9, 11)
+    }
+    names = [rule.name for rule in found]
+    assert len(names) == len({*names})
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_ready_rules_have_names_that_are_legal_and_of_their_own(form: str) -> None:
     other = LONGEST.upper()[::-1]
