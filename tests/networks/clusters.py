@@ -52,8 +52,9 @@ WAYS = (
 brokers since 3.9 refuse this with and without a tunnel. confluent-kafka has a newer one."""
 OVER_SSH = "over-ssh"
 OVER_BASTION = "over-bastion"
+STEADY = "steady"
 TOPICS = {
-    "orange": [REPLICATED, OVER_SSH, OVER_BASTION, *(f"{client}-{mechanism}" for client, mechanism in WAYS)],
+    "orange": [REPLICATED, OVER_SSH, OVER_BASTION, STEADY, *(f"{client}-{mechanism}" for client, mechanism in WAYS)],
     "grape": [],
 }
 """The initial topics of each cluster."""

@@ -1,11 +1,16 @@
-"""Two VPCs, a VM beside each, and one link between the VMs::
+"""Two VPCs, two VMs beside each, and one link between the VMs::
 
     source VPC ------- source VM ========= destination VM ------- destination VPC
     10.1.0.10, .11     10.1.0.2     ||     10.2.0.2               10.2.0.10, .53
-                       203.0.113.7  ||     203.0.113.9
+          |            203.0.113.7  ||     203.0.113.9                  |
+          |                         ||                                  |
+          +-------- other source VM == other destination VM ------------+
+                       10.1.0.3     ||     10.2.0.3
+                       203.0.113.8  ||     203.0.113.10
                              stranger, bastion
                              203.0.113.66, .22
 
+The other VMs have processes in the tests of several VMs alone.
 The link is a switch in its own namespace. No route leads to the machine that runs the tests, and no machine forwards.
 """
 
@@ -17,7 +22,9 @@ from tests.networks.clusters import BROKERS, GRAPE, GRAPE_DNS, ORANGE
 from tests.support.namespace import Namespace, namespaces
 
 SOURCE_SIDE_TUNNEL_IP = "203.0.113.7"
+OTHER_SOURCE_SIDE_TUNNEL_IP = "203.0.113.8"
 DESTINATION_SIDE_TUNNEL_IP = "203.0.113.9"
+OTHER_DESTINATION_SIDE_TUNNEL_IP = "203.0.113.10"
 STRANGER = "203.0.113.66"
 BASTION = "203.0.113.22"
 TUNNEL_PORT = 15060
@@ -59,9 +66,24 @@ class Topology:
     bastion: Namespace
     destination_vm: Namespace
     destination_vpc: Namespace
+    other_source_vm: Namespace
+    other_destination_vm: Namespace
+
+    @property
+    def source_vms(self) -> tuple[Namespace, Namespace]:
+        """Both source VMs."""
+        return self.source_vm, self.other_source_vm
+
+    @property
+    def destination_vms(self) -> tuple[Namespace, Namespace]:
+        """Both destination VMs."""
+        return self.destination_vm, self.other_destination_vm
 
 
-ROLES = ("source-vpc", "source-vm", "link", "stranger", "bastion", "destination-vm", "destination-vpc")
+ROLES = (
+    *("source-vpc", "source-vm", "link", "stranger", "bastion", "destination-vm", "destination-vpc"),
+    *("other-source-vm", "other-destination-vm"),
+)
 
 
 @contextlib.contextmanager
@@ -72,7 +94,8 @@ def topology() -> Iterator[Topology]:
         _lay_cables(machines)
         _give_addresses(machines)
         _name(machines)
-        close(machines.source_vm)
+        for machine in machines.source_vms:
+            close(machine)
         yield machines
 
 
@@ -84,11 +107,19 @@ def close(machine: Namespace) -> None:
 def _lay_cables(machines: Topology) -> None:
     machines.link.ip("link", "add", "name", "switch", "type", "bridge")
     machines.link.ip("link", "set", "dev", "switch", "up")
-    for port, machine in enumerate((machines.source_vm, machines.destination_vm, machines.stranger, machines.bastion)):
+    dialling = (*machines.source_vms, *machines.destination_vms, machines.stranger, machines.bastion)
+    for port, machine in enumerate(dialling):
         _cable(machine, "link", machines.link, f"port{port}")
         machines.link.ip("link", "set", "dev", f"port{port}", "master", "switch")
-    _cable(machines.source_vm, "vpc", machines.source_vpc, "vpc")
-    _cable(machines.destination_vm, "vpc", machines.destination_vpc, "vpc")
+    for vpc, vms in (
+        (machines.source_vpc, machines.source_vms),
+        (machines.destination_vpc, machines.destination_vms),
+    ):
+        vpc.ip("link", "add", "name", "vpc", "type", "bridge")
+        vpc.ip("link", "set", "dev", "vpc", "up")
+        for port, vm in enumerate(vms):
+            _cable(vm, "vpc", vpc, f"vm{port}")
+            vpc.ip("link", "set", "dev", f"vm{port}", "master", "vpc")
 
 
 def _cable(one: Namespace, name: str, other: Namespace, other_name: str) -> None:
@@ -102,10 +133,14 @@ def _give_addresses(machines: Topology) -> None:
         (machines.source_vpc, "vpc", [node.address for node in ORANGE.nodes]),
         (machines.source_vm, "vpc", [SOURCE_VM_IN_VPC]),
         (machines.source_vm, "link", [SOURCE_SIDE_TUNNEL_IP]),
+        (machines.other_source_vm, "vpc", ["10.1.0.3"]),
+        (machines.other_source_vm, "link", [OTHER_SOURCE_SIDE_TUNNEL_IP]),
         (machines.stranger, "link", [STRANGER]),
         (machines.bastion, "link", [BASTION]),
         (machines.destination_vm, "link", [DESTINATION_SIDE_TUNNEL_IP]),
         (machines.destination_vm, "vpc", [DESTINATION_VM_IN_VPC]),
+        (machines.other_destination_vm, "link", [OTHER_DESTINATION_SIDE_TUNNEL_IP]),
+        (machines.other_destination_vm, "vpc", ["10.2.0.3"]),
         (machines.destination_vpc, "vpc", [*(node.address for node in GRAPE.nodes), GRAPE_DNS.host]),
     ):
         for address in addresses:
@@ -115,9 +150,10 @@ def _give_addresses(machines: Topology) -> None:
 def _name(machines: Topology) -> None:
     """Configure name resolution: the source's names on its own machines only, and the shim on the destination VM."""
     nobody = "127.0.0.1"
-    for machine in (machines.source_vpc, machines.source_vm):
+    for machine in (machines.source_vpc, *machines.source_vms):
         machine.configure(BROKERS["orange"], nobody)
     machines.stranger.configure({}, nobody)
     machines.bastion.configure({}, nobody)
-    machines.destination_vm.configure({}, SHIM)
+    for machine in machines.destination_vms:
+        machine.configure({}, SHIM)
     machines.destination_vpc.configure(BROKERS["grape"], nobody)

@@ -86,15 +86,15 @@ class Vpcs:
         return await self.start(machine, name, "appliance.cli", command, "--env-file", env_file)
 
     def open_firewall(self, **changed: str) -> None:
-        """Set the source VM's firewall to the rules that ``prepare`` prints, with their placeholders filled in."""
+        """Set the source VMs' firewalls to the rules that ``prepare`` prints, with their placeholders filled in."""
         env_file = self._env_file("firewall", self.variables() | changed)
         prepare = (sys.executable, "-m", "deploy.prepare", "source", "--env-file", env_file)
-        vm = self.machines.source_vm
-        printed = vm.say(*prepare, "--firewall", "nftables", environment=self.environment)
-        close(vm)
+        printed = self.machines.source_vm.say(*prepare, "--firewall", "nftables", environment=self.environment)
         for blank, network in (("CIDR_OF_SOURCE_BROKERS", SOURCE_VPC), ("CIDR_OF_THE_BASTION_INSIDE", f"{BASTION}/32")):
             printed = printed.replace(blank, network)
-        vm.say("nft", "-f", "-", given=printed)
+        for vm in self.machines.source_vms:
+            close(vm)
+            vm.say("nft", "-f", "-", given=printed)
 
     def _env_file(self, name: str, variables: Mapping[str, str]) -> str:
         return str(write_settings(self.directory / f"{name}.sh", variables))

@@ -93,6 +93,20 @@ async def test_a_closed_port_is_told_on_both_vms(tmp_path):
     assert (step, "start `appliance source` on this VM" in found.remedy) == ("tunnel port", True)
 
 
+async def test_each_source_vm_is_tried_and_one_that_is_away_is_a_warning_beside_another(tmp_path):
+    async with running_server(UNUSED) as server:
+        both = variables(server.port, SOURCE_SIDE_TUNNEL_IP=f"{OWN_ADDRESS},127.0.0.1")
+        report = await diagnosis(tmp_path, both)
+    port, trusted = finding(report, "tunnel port"), finding(report, "mutual TLS")
+    assert (port.verdict, port.remedy.partition(":")[0]) == (Verdict.WARNING, "closed")
+    assert f"{OWN_ADDRESS}:{server.port}: " in port.detail
+    assert f"127.0.0.1:{server.port}: the tunnel server answers" in port.detail
+    assert trusted.verdict is Verdict.PASSED
+    away = await diagnosis(tmp_path, both)
+    assert finding(away, "tunnel port").verdict is Verdict.FAILED
+    assert finding(away, "mutual TLS").verdict is Verdict.NOT_REACHED
+
+
 async def test_a_filtered_port_is_told_with_the_rule_that_lets_in(tmp_path):
     with contextlib.ExitStack() as stack:
         silent = stack.enter_context(socket.socket())

@@ -10,6 +10,7 @@ from appliance.gateway import command
 from appliance.gateway.command import run_destination
 from appliance.gateway.status import SourceStatus
 from appliance.tunnel.server import TunnelServer
+from bench.lib.running import OWN_ADDRESS
 from tests.support.both_gateways import (
     both_sides,
     page,
@@ -23,6 +24,7 @@ from tests.support.both_gateways import (
 from tests.support.dns import addresses, resolve
 from tests.support.exposition import samples
 from tests.support.settings import SECRET
+from tests.support.tunnel import carrying
 
 OLDER = "the source VM's end is of an older release, which does not tell its status"
 
@@ -115,3 +117,26 @@ async def test_a_source_that_is_stopped_is_shown_as_it_was_with_the_time_since_w
     assert after["far_at"] >= before["far_at"]
     assert again["far_unknown"]["since"] == after["far_unknown"]["since"] > after["far_at"]
     assert after["near"]["side"] == "destination"
+
+
+async def test_a_source_vm_that_is_away_is_a_remark_while_another_one_carries(ready, caplog):
+    async with both_sides(ready, SOURCE_SIDE_TUNNEL_IP=f"127.0.0.1,{OWN_ADDRESS}") as (port, shim):
+        (address,) = addresses(await resolve(shim, "b7.pattern.example"))
+        _, writer = await carrying(port, address)
+
+        def judged(both):
+            return [vm["condition"] for vm in both["near"]["source_vms"]] == ["well", "failed"]
+
+        both = await status_when(caplog, 1, judged)
+        health = json.loads(await page(caplog, 1, "/health"))
+        found = samples(await page(caplog, 1, "/metrics"))
+        writer.close()
+    well, away = both["near"]["source_vms"]
+    assert (well["connections"], well["fault"], away["connections"]) == (1, None, 0)
+    assert "connection refused" in away["fault"]
+    assert well["since"] <= both["at"] >= away["since"]
+    assert both["near"]["server"]["reached"]
+    (remark,) = health["remarks"]
+    assert remark.startswith(f"the source VM at {OWN_ADDRESS}:15060 is failed, another one carries: ")
+    assert (found["source_vm_well", well["server"]], found["source_vm_well", away["server"]]) == (1, 0)
+    assert found["server_reachable",] == 1
