@@ -134,7 +134,9 @@ def _compose(
         directory=DIRECTORY,
         bridge=bridge(settings.tunnel.link, role),
         tunnel_memory=limits.tunnel_memory(connections),
-        gateway_memory=limits.tunnel_memory(connections * len(settings.links), by_ssh=settings.tunnel.ssh is not None),
+        gateway_memory=limits.tunnel_memory(
+            connections * len(settings.links), ssh_servers=sum(vm.ssh is not None for vm in settings.tunnel.of_each_vm)
+        ),
         tunnel_processes=limits.TUNNEL,
         control_center_memory=limits.CONTROL_CENTER_MEMORY,
         links_directory=LINKS_DIRECTORY,

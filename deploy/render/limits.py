@@ -25,13 +25,14 @@ _AUDIT_MEMORY = 128
 _ORDER = 256
 
 
-def tunnel_memory(connections_max: int, *, by_ssh: bool = False) -> int:
+def tunnel_memory(connections_max: int, *, ssh_servers: int = 0) -> int:
     """The memory of an end of the tunnel with that many connections, enough for any behaviour of a peer.
 
-    ``by_ssh`` is true for the end that carries them through an SSH server.
+    ``ssh_servers`` are those through which the end carries them; each has an SSH connection with windows of its own.
     """
     tunnel = max(_TUNNEL_LEAST, _TUNNEL + math.ceil(connections_max / _CONNECTIONS_OF_A_MEBIBYTE))
-    return tunnel + by_ssh * (_SSH_WINDOWS + math.ceil(connections_max / _SSH_CONNECTIONS_OF_A_MEBIBYTE))
+    least = math.ceil(connections_max / _SSH_CONNECTIONS_OF_A_MEBIBYTE) if ssh_servers else 0
+    return tunnel + ssh_servers * _SSH_WINDOWS + least
 
 
 def replicator_memory(engine: EngineSettings, cores: int, *, audits: bool = False) -> int:

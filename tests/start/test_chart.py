@@ -161,9 +161,23 @@ def test_the_sizes_are_those_of_docker(engine: EngineSettings, connections: int)
             "replicator": f"{replicator_memory(engine, 1, audits=audits)}Mi",
             "control-center": f"{CONTROL_CENTER_MEMORY}Mi",
         }
-    by_ssh = pod_of(rendered(changed(DESTINATION, TUNNEL_CONNECTIONS_MAX=connections, TUNNEL_SSH="u@bastion:22")))
-    gateway = containers(by_ssh)["gateway"]["resources"]["limits"]["memory"]
-    assert gateway == f"{tunnel_memory(connections, by_ssh=True)}Mi"
+    for hosts in ("tunnel.orange.example", "a.orange.example,b.orange.example"):
+        settings = {"TUNNEL_SSH": "u@bastion:22", "SOURCE_SIDE_TUNNEL_IP": hosts}
+        by_ssh = pod_of(rendered(changed(DESTINATION, TUNNEL_CONNECTIONS_MAX=connections, **settings)))
+        gateway = containers(by_ssh)["gateway"]["resources"]["limits"]["memory"]
+        assert gateway == f"{tunnel_memory(connections, ssh_servers=len(hosts.split(',')))}Mi"
+
+
+def test_each_of_several_destination_vms_may_dial_the_tunnel() -> None:
+    several = rendered(changed(SOURCE, DESTINATION_SIDE_TUNNEL_IP="203.0.113.7, 2001:db8::9"))
+    (policy,) = (each for each in several if each["kind"] == "NetworkPolicy")
+    blocks = [
+        peer["ipBlock"]["cidr"]
+        for rule in policy["spec"]["ingress"]
+        for peer in rule.get("from", ())
+        if "ipBlock" in peer
+    ]
+    assert blocks[:2] == ["203.0.113.7/32", "2001:db8::9/128"]
 
 
 def test_without_tasks_in_the_settings_there_are_two_whatever_the_cores_of_the_node() -> None:

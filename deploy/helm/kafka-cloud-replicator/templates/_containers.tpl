@@ -97,7 +97,10 @@ readinessProbe:
 {{- define "kcr.tunnelMemory" -}}
 {{- $connections := int .settings.TUNNEL_CONNECTIONS_MAX }}
 {{- $memory := max 512 (add 348 (ceil (divf $connections 25))) }}
-{{- if .ssh }}{{ $memory = add $memory 128 (ceil (divf $connections 16)) }}{{ end }}
+{{- if .ssh }}
+{{- $vms := max (len (splitList "," .settings.TUNNEL_SSH)) (len (splitList "," .settings.SOURCE_SIDE_TUNNEL_IP)) }}
+{{- $memory = add $memory (mul 128 $vms) (ceil (divf $connections 16)) }}
+{{- end }}
 {{- $memory }}
 {{- end }}
 
