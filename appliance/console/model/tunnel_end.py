@@ -63,9 +63,9 @@ def _rows(document: object) -> Iterator[Row]:
         reached = _value(document, "server", "reached")
         word = "reached" if reached is True else "not reached" if reached is False else text.UNKNOWN
         yield Row("Other end", f"{_address(document, 'server')}, {word}")
-    for one in _value(document, "source_vms") or ():
-        connections = f"{_count(one, 'connections')} connections"
-        yield Row(f"Source VM {_text(one, 'server')}", f"{_text(one, 'condition')}, {connections}")
+    vms = _value(document, "source_vms")
+    for one in vms[:_LIST_MAX] if isinstance(vms, list) else ():
+        yield Row(f"Source VM {_text(one, 'server')}", f"{_text(one, 'condition')}, {_count(one, 'connections')} open")
     yield Row(
         "Connections",
         f"{_count(document, 'connections', 'open')} open, {_count(document, 'connections', 'accepted')} accepted",

@@ -57,6 +57,19 @@ def test_the_destinations_end_has_its_brokers() -> None:
     assert found["Endpoints"] == "b0:9092 at 127.64.0.1:9092"
 
 
+def test_each_source_vm_is_shown_with_its_condition_and_its_connections() -> None:
+    vms = [{"server": "10.1.0.2:15060", "condition": "well", "connections": 1200}, {"server": "b:15060"}]
+    found = shown(SOURCE | {"source_vms": vms})
+    assert found["Source VM 10.1.0.2:15060"] == "well, 1,200 open"
+    assert found["Source VM b:15060"] == "unknown, unknown open"
+
+
+@pytest.mark.parametrize("vms", [5, True, {"a": 1}, "text"], ids=repr)
+def test_case_1510_source_vms_that_are_no_list_are_not_shown(vms: object) -> None:
+    # Before, a number in their place was an error of the whole page.
+    assert not [name for name in shown(SOURCE | {"source_vms": vms}) if name.startswith("Source VM")]
+
+
 KEYS = st.sampled_from([*SOURCE, "open", "port", "reached"])
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.just(10**400) | st.text(max_size=5),
@@ -65,7 +78,10 @@ JSON = st.recursive(
 )
 
 
-@given(JSON, st.dictionaries(st.sampled_from([*SOURCE, "brokers", "endpoints", "server", "dns_queries"]), JSON))
+@given(
+    JSON,
+    st.dictionaries(st.sampled_from([*SOURCE, "brokers", "endpoints", "server", "source_vms", "dns_queries"]), JSON),
+)
 def test_any_document_is_shown_with_unknown_for_what_is_missing_or_of_another_type(whole: object, part: object) -> None:
     both_ends(whole)
     ends = both_ends({"near": part, "far": whole, "far_at": whole, "far_unknown": whole})
