@@ -28,6 +28,7 @@ from appliance.groups.model.newest_groups import NewestGroups
 from appliance.kafka.client.client_tls import user_of
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.client.membership import Membership
+from appliance.link.client.standing_by import goes_on
 from appliance.link.handle import Link
 from appliance.link.model.problems import AUDIT, BOUND, HEARTBEATS, MAPS
 from appliance.runtime.background import unless_stopped
@@ -44,8 +45,6 @@ _AUDIT_RETRY = 60.0
 """Pause before the audit table is opened again, in seconds."""
 _SOURCE_PAUSE, _SOURCE_PATIENCE = 3.0, 10.0
 """Seconds between two questions to the source, and the longest silence of one that still could be copied from."""
-_STEADY = 60.0
-"""Length of a run, in seconds, after which one that is fenced is no sign of a replicator outside of the group."""
 
 
 @dataclass(slots=True)
@@ -165,24 +164,15 @@ class Composition:
         finally:
             await beside.stop()
         if not self.stopping.is_set():
-            await self._stand_by(loop_seconds() - began)
+            await self._stand_by(began)
 
     async def _end_when_passive(self) -> None:
         await self.membership.until_passive()
         self.ending.begun.set()
 
-    async def _stand_by(self, seconds: float) -> None:
-        """Go on as a standby after a run of so many seconds, or begin another one; or end for the run's reason.
-
-        A lane that another member has taken comes with an assignment of that member. One that still goes to this
-        process was outdated: a member has copied, and is gone.
-        """
-        error = self.ending.error
-        if isinstance(error, Fenced) and self.membership.refused is None:
-            await unless_stopped(self.stopping, self.membership.confirm())
-            if self.membership.active and seconds < _STEADY:
-                return
-        elif error:
+    async def _stand_by(self, began: float) -> None:
+        """Go on as a standby after a run since ``began``, or begin another one; or end for the run's reason."""
+        if not await goes_on(self.membership, self.stopping, self.ending.error, began):
             return
         if self.settings.engine.in_a_cluster:
             self.ending.end(Fenced(f"{self.membership.assignment.host} copies now: Spark's executors are given back"))

@@ -92,6 +92,7 @@ class OrderProcess:
             for task in beside:
                 task.cancel()
             await asyncio.gather(*lanes, *beside, return_exceptions=True)
+            self.runners = []  # the pages of a standby show nothing that it heard once
             for reader in self._readers.values():
                 await reader.close()
         for lane in lanes:

@@ -74,12 +74,13 @@ class Ordered:
             variables[f"{name.upper()}_SECURITY_PROTOCOL"] = "PLAINTEXT"
         return write_settings(self.directory / f"{own}.sh", variables | changed)
 
-    async def process(self, own: str, release: Release | None = None, **changed: str) -> OwnedProcess:
-        """The process beside one cluster; with ``release`` that release's."""
+    async def process(self, own: str, release: Release | None = None, vm: int = 1, **changed: str) -> OwnedProcess:
+        """The process beside one cluster, on one of the VMs there; with ``release`` that release's."""
         program = release.program if release else (sys.executable, "-m", "appliance.cli")
         line = [*program, "order", "run", "--env-file", str(self.settings(own, **changed))]
         variables = release.variables if release else None
-        return await OwnedProcess.start(f"order of {own}", line, self.directory / f"{own}.log", variables)
+        log = self.directory / (f"{own}.log" if vm == 1 else f"{own}-{vm}.log")
+        return await OwnedProcess.start(f"order of {own}", line, log, variables)
 
     @contextlib.asynccontextmanager
     async def processes(self, **changed: str) -> AsyncIterator[dict[str, OwnedProcess]]:

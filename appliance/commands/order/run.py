@@ -22,7 +22,10 @@ from appliance.errors import ApplianceError, SettingsError
 from appliance.kafka.client.interface import Cluster
 from appliance.link.client.checkpoint_log import NewestStates
 from appliance.link.client.clusters import order_cluster
+from appliance.link.client.membership import membership
+from appliance.link.client.standing_by import while_active
 from appliance.link.model.checkpoint import Owner
+from appliance.link.model.problems import STANDBY
 from appliance.order.names import order_naming
 from appliance.order.process import OrderProcess
 from appliance.order.topics import Order
@@ -33,6 +36,7 @@ from appliance.settings.engine import OnGap
 from appliance.settings.env_file import read_order
 from appliance.settings.order import OrderSettings, parse_order
 from appliance.settings.role import Role
+from appliance.spark.tempdir import place
 
 log = logging.getLogger("appliance.replicator")
 
@@ -109,20 +113,29 @@ async def run_beside(
     stopping: asyncio.Event,
     begins: Callable[[OrderProcess], None] = lambda _: None,
 ) -> None:
-    """Order in one cluster until ``stopping``; ``begins`` gets the process."""
+    """Order in one cluster until ``stopping``, or stand by while another process does; ``begins`` gets each process."""
     order, problems = order_of(settings), ProblemLog(notice)
     async with contextlib.AsyncExitStack() as stack:
         clusters = {
             each.id: await stack.enter_async_context(order_cluster(settings, each.id)) for each in settings.clusters
         }
         ask = partial(_owner, clusters[settings.cluster], order)
-        owner = await unless_stopped(stopping, until_answered(ask, settings.cluster, problems))
-        if owner is not None:
-            fields = {"cluster": settings.cluster, "clusters": ",".join(order.clusters), "lanes": order.lanes}
-            log.info("order begins", extra={"fields": fields})
-            process = OrderProcess(order, settings.cluster, clusters, owner, notice)
-            begins(process)
-            await process.run(stopping)
+
+        async def run(ending: asyncio.Event) -> None:
+            owner = await unless_stopped(ending, until_answered(ask, settings.cluster, problems))
+            if owner is not None:
+                fields = {"cluster": settings.cluster, "clusters": ",".join(order.clusters), "lanes": order.lanes}
+                log.info("order begins", extra={"fields": fields})
+                process = OrderProcess(order, settings.cluster, clusters, owner, notice)
+                begins(process)
+                await process.run(ending)
+
+        number = stack.enter_context(place(f"{order.naming.replicator}-{settings.cluster}"))
+        told = partial(problems.note, STANDBY)
+        member = membership(clusters[settings.cluster], order.naming.replicator, number, told)
+        dialled = asyncio.gather(*(each.metadata([]) for each in clusters.values()), return_exceptions=True)
+        dialled.add_done_callback(lambda _: member.tell_ready())  # some may be down
+        await while_active(member, stopping, run)
 
 
 async def _owner(cluster: Cluster, order: Order) -> Owner:

@@ -13,5 +13,6 @@ Every call may raise ``Unreachable``, ``BrokerBusy``, ``BrokerRefused`` and ``Pe
 - ``source_places``: places in logs, with their leader epochs.
 - ``writer``: a transactional producer from one epoch to the next.
 - ``membership``: the group of a link's replicators, of which one copies.
+- ``standing_by``: a process that works while it is the active one of its group.
 - ``retry``: calls again while a coordinator is busy.
 """

@@ -11,7 +11,7 @@ from functools import partial
 
 from kio.schema.errors import ErrorCode
 
-from appliance.clock import now_ms
+from appliance.clock import loop_seconds, now_ms
 from appliance.errors import ApplianceError, BrokerRefused, BrokerUnsupported
 from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.client.membership import (
@@ -90,6 +90,8 @@ class Membership:
     """Called with a fault of the coordinator, and with None after it."""
     assignment: Assignment = field(default_factory=Assignment)
     refused: ApplianceError | None = None
+    turned: float = 0.0
+    """The time of the newest hand-over by the loop's clock."""
     _active: asyncio.Event = field(default_factory=asyncio.Event)
     _passive: asyncio.Event = field(default_factory=asyncio.Event)
     _assigned: asyncio.Event = field(default_factory=asyncio.Event)
@@ -105,9 +107,9 @@ class Membership:
         """True while this process is the one that copies."""
         return self._active.is_set()
 
-    async def until_active(self) -> None:
+    async def until_active(self) -> bool:
         """Wait until this process is the one that copies."""
-        await self._active.wait()
+        return await self._active.wait()
 
     async def until_passive(self) -> None:
         """Wait until another one copies."""
@@ -149,6 +151,7 @@ class Membership:
             if self._active.is_set() and len(self.assignment.members) > 1:
                 self._say(replace(self.me, leaving=True), urgent=True)
                 await ends_within(_LEAVE_SECONDS, self.until_passive())
+                await asyncio.sleep(HEARTBEAT_SECONDS)  # who leaves at once takes the reason along
             await ends_within(_LEAVE_SECONDS, self._leave())
 
     async def _leave(self) -> None:
@@ -209,6 +212,7 @@ class Membership:
             event.set() if holds else event.clear()
         self._assigned.set()
         if assignment.number != before.number:
+            self.turned = loop_seconds()
             fields = {"host": assignment.host, "since": utc(assignment.since / 1000), "reason": assignment.reason}
             log.info("copies" if active else "stands by: another host copies", extra={"fields": fields})
 
