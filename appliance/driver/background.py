@@ -13,9 +13,6 @@ log = logging.getLogger("appliance.replicator")
 
 Result = TypeVar("Result")
 
-_RETRY = 1.0
-"""Pause before a question is asked again, in seconds."""
-
 
 class Service(Protocol):
     """Work beside the copying, one step after the other.
@@ -82,18 +79,3 @@ class Background:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-async def until_answered(ask: Callable[[], Awaitable[Result]], about: str, problems: ProblemLog) -> Result:
-    """Ask again and again, until there is an answer or an error that makes retries useless."""
-    while True:
-        try:
-            answer = await ask()
-        except ApplianceError as error:
-            if not error.retriable:
-                raise
-            problems.tell(about, error)
-            await asyncio.sleep(_RETRY)
-        else:
-            problems.over(about)
-            return answer

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from appliance.audit.model.progress import AuditProgress
 from appliance.clock import deadline, loop_seconds
-from appliance.driver.background import Background, Repeated, Service, until_answered
+from appliance.driver.background import Background, Repeated, Service
 from appliance.driver.discovery import Search, TopicDiscovery
 from appliance.driver.establish import Establishing
 from appliance.driver.jobs import Jobs
@@ -20,7 +20,7 @@ from appliance.driver.spark_start import SqlJobs, start_spark
 from appliance.driver.task_reports import Ending, TaskReports
 from appliance.engine.control.client import DriverEndpoint
 from appliance.engine.control.server import ControlServer
-from appliance.engine.problem_log import ProblemLog
+from appliance.engine.problem_log import ProblemLog, until_answered
 from appliance.errors import ApplianceError, Fenced
 from appliance.groups.group_service import GroupService
 from appliance.groups.mirror_formats import HEARTBEAT_SECONDS, Heartbeats
@@ -28,7 +28,7 @@ from appliance.groups.model.newest_groups import NewestGroups
 from appliance.kafka.client.client_tls import user_of
 from appliance.kafka.client.cluster import KafkaCluster
 from appliance.link.client.membership import Membership
-from appliance.link.client.standing_by import goes_on
+from appliance.link.client.standing_by import goes_on, set_when_over
 from appliance.link.handle import Link
 from appliance.link.model.problems import AUDIT, BOUND, HEARTBEATS, MAPS
 from appliance.runtime.background import unless_stopped
@@ -86,10 +86,9 @@ class Composition:
         self.background.task(self._end_at_the_stop(), "stop")
         try:
             await unless_stopped(self.ending.begun, self._prepare())
-            while not self.ending.begun.is_set():
-                await unless_stopped(self.ending.begun, self.membership.until_active())
-                if not self.ending.begun.is_set():
-                    await self._copy()
+            begun = self.ending.begun
+            while not begun.is_set() and await unless_stopped(begun, self.membership.until_active()):
+                await self._copy()
         finally:
             await self.membership.leave()
             await self.background.stop()
@@ -156,7 +155,7 @@ class Composition:
     async def _copy(self) -> None:
         """One run of the link: until the stop, an end by itself, or the assignment of another member."""
         self.run_name, beside, began = uuid.uuid4().hex[:12], Background(self.problems), loop_seconds()
-        beside.task(self._end_when_passive(), "assignment")
+        beside.task(set_when_over(self.ending.begun, self.stopping, self.membership), "assignment")
         try:
             if started := await unless_stopped(self.ending.begun, self._start(beside)):
                 replicator, spark, sql = started
@@ -165,10 +164,6 @@ class Composition:
             await beside.stop()
         if not self.stopping.is_set():
             await self._stand_by(began)
-
-    async def _end_when_passive(self) -> None:
-        await self.membership.until_passive()
-        self.ending.begun.set()
 
     async def _stand_by(self, began: float) -> None:
         """Go on as a standby after a run since ``began``, or begin another one; or end for the run's reason."""

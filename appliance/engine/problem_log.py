@@ -3,9 +3,11 @@
 One that comes back soon after its end is the same problem: a lane, a task or a Spark job that fails again and again.
 """
 
+import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from appliance.errors import ApplianceError
 from appliance.link.model.problems import Fault
@@ -14,6 +16,11 @@ log = logging.getLogger("appliance.replicator")
 
 _RECURS_MS = 120_000
 """Longest time between the end of a problem and its next beginning for which it is still the same."""
+
+_RETRY = 1.0
+"""Pause before a question is asked again, in seconds."""
+
+Result = TypeVar("Result")
 
 Notice = Callable[[str, ApplianceError | None], None]
 """Called with a subject and its current problem; with None when it is over."""
@@ -88,3 +95,18 @@ def log_defect(error: Exception) -> ApplianceError:
     text = f"unexpected {type(error).__name__}: {error}"
     log.error(text, exc_info=error)
     return ApplianceError(text)
+
+
+async def until_answered(ask: Callable[[], Awaitable[Result]], about: str, problems: ProblemLog) -> Result:
+    """Ask again and again, until there is an answer or an error that makes retries useless."""
+    while True:
+        try:
+            answer = await ask()
+        except ApplianceError as error:
+            if not error.retriable:
+                raise
+            problems.tell(about, error)
+            await asyncio.sleep(_RETRY)
+        else:
+            problems.over(about)
+            return answer

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from appliance.clock import loop_seconds
 from appliance.engine.model.chunk import Spacing
-from appliance.engine.problem_log import Notice, ProblemLog
+from appliance.engine.problem_log import Notice, ProblemLog, until_answered
 from appliance.engine.read.source_reader import SourceReader
 from appliance.errors import ApplianceError, LinkRefused, raise_first
 from appliance.kafka.client.delete_records import delete_records
@@ -31,9 +31,6 @@ from appliance.order.runner import OrderRunner
 from appliance.order.topics import Order, OrderTopics, PartitionLogs, make_topics
 from appliance.order.ways import Way
 from appliance.runtime.background import unless_stopped
-
-_RETRY = 1.0
-"""Pause before the own cluster is asked again at the start, in seconds."""
 
 _TRIM_SECONDS, _KEPT_SECONDS = 60.0, 3600.0
 """Interval of deletions from hidden logs, and the time for which what is shown stays there, in seconds."""
@@ -67,7 +64,8 @@ class OrderProcess:
             LinkRefused: the order has another number of lanes here.
             Fenced: a newer process has taken over.
         """
-        if await unless_stopped(stopping, self._begin()) is None:
+        await unless_stopped(stopping, until_answered(self._make_own_topics, self.own, self._problems))
+        if stopping.is_set():
             return
         ways = {name: Way(name, self.notice) for name in self.clusters}
         self._readers = {name: SourceReader(cluster, ways[name].tell) for name, cluster in self.clusters.items()}
@@ -113,20 +111,6 @@ class OrderProcess:
         """Become home of a new epoch, in all lanes."""
         for runner in self.runners:
             runner.ballot.meet(Wish("", self.own, waits=False))
-
-    async def _begin(self) -> bool:
-        """Make the own topics, once the own cluster answers."""
-        while True:
-            try:
-                await self._make_own_topics()
-            except ApplianceError as error:
-                if not error.retriable:
-                    raise
-                self._problems.tell(self.own, error)
-                await asyncio.sleep(_RETRY)
-            else:
-                self._problems.over(self.own)
-                return True
 
     async def _make_own_topics(self) -> None:
         naming, factor = self.order.naming, self.order.replication_factor

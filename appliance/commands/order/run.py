@@ -16,8 +16,7 @@ from functools import partial
 
 from appliance.clock import now_ms
 from appliance.commands.order.pages import OrderPages
-from appliance.driver.background import until_answered
-from appliance.engine.problem_log import Notice, ProblemLog, to_log
+from appliance.engine.problem_log import Notice, ProblemLog, to_log, until_answered
 from appliance.errors import ApplianceError, SettingsError
 from appliance.kafka.client.interface import Cluster
 from appliance.link.client.checkpoint_log import NewestStates

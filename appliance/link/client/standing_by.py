@@ -36,7 +36,7 @@ async def while_active(
     try:
         while not stopping.is_set() and await unless_stopped(stopping, member.until_active()):
             ending, began = asyncio.Event(), loop_seconds()
-            over = asyncio.create_task(_set_when_over(ending, stopping, member), name="assignment")
+            over = asyncio.create_task(set_when_over(ending, stopping, member), name="assignment")
             try:
                 await work(ending)
             except Fenced as error:
@@ -49,6 +49,7 @@ async def while_active(
         being.cancel()
 
 
-async def _set_when_over(ending: asyncio.Event, stopping: asyncio.Event, member: Membership) -> None:
+async def set_when_over(ending: asyncio.Event, stopping: asyncio.Event, member: Membership) -> None:
+    """Set ``ending`` at the stop, or once another process is the active one."""
     await unless_stopped(stopping, member.until_passive())
     ending.set()

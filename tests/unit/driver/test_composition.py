@@ -53,8 +53,8 @@ class Alone:
     async def run(self) -> None:
         await asyncio.Event().wait()
 
-    async def until_active(self) -> None:
-        await self.assigned.wait()
+    async def until_active(self) -> bool:
+        return await self.assigned.wait()
 
     async def until_passive(self) -> None:
         await asyncio.Event().wait()
