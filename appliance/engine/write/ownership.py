@@ -26,6 +26,7 @@ from appliance.link.model.checkpoint_records import encode_mark, encode_owner, e
 from appliance.link.model.link_sql import LinkSql, SqlChange, newest_change
 from appliance.link.model.naming import PRODUCERS, Naming
 from appliance.link.model.producers import encode_producer
+from appliance.link.model.standby import SESSION_SECONDS
 from appliance.link.model.states import LANE, LaneEvent, LaneState, StateMachine
 from appliance.link.model.topic_configs import NAMES_IN_SYNC
 
@@ -60,6 +61,8 @@ class OwnedLane:
     _machine: StateMachine[LaneState, LaneEvent] = field(init=False)
     _writer: Writer | None = field(init=False, default=None)
     _outdated: Fenced | None = field(init=False, default=None)
+    _owned: float = field(init=False, default=0.0)
+    """The latest time at which the lane was ours, in seconds."""
 
     def __post_init__(self) -> None:
         self.transactional_id = self.naming.transactional_id(self.index)
@@ -99,15 +102,24 @@ class OwnedLane:
         """
         self._machine.on(LaneEvent.START)
         try:
+            await self._leave_to_a_newer_run()
             producer = await retry_while_busy(self.fence, is_loading)
             self._machine.on(LaneEvent.EPOCH_GRANTED)
             self.checkpoint = await self.read_checkpoint(producer)
             self.require_layout()
             self._latest = LaneCheckpoint(owner=self.checkpoint.owner, read_to=self.checkpoint.read_to)
+            self._owned = loop_seconds()
             self._machine.on(LaneEvent.POSITIONS_READ)
         except BaseException as error:
             self._lose(error)
             raise
+
+    async def _leave_to_a_newer_run(self) -> None:
+        """Fenced if a newer run has the lane: one that was cut off for longer than a session must not disturb it."""
+        cut_off = self._latest.owner and loop_seconds() - self._owned > SESSION_SECONDS
+        owner = await self.find_owner() if cut_off else None
+        if owner and owner.run != OPERATOR and owner.is_newer_than(self.owner):
+            raise Fenced(f"lane {self.index} by {owner}")
 
     async def fence(self) -> Producer:
         """A new epoch of the transactional id: it fences all earlier ones, and aborts their transaction."""
@@ -201,6 +213,7 @@ class OwnedLane:
             fenced = Fenced(self.transactional_id)
             self._lose(fenced)
             raise fenced
+        self._owned = loop_seconds()
 
     async def taken_by(self) -> ApplianceError | None:
         """The new owner of the lane after ``Fenced``, as an error to show; if it is unknown, the lane stays fenced.
@@ -259,6 +272,7 @@ class OwnedLane:
         """
         try:
             await self.writer.write(copies, remember)
+            self._owned = loop_seconds()
         except BaseException as error:
             self._lose(error)
             raise

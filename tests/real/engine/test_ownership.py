@@ -119,6 +119,28 @@ async def test_case_5_a_record_that_comes_while_an_idle_lane_looks_whose_it_is_g
     assert len(pair.compare(topic)[0]) == 11
 
 
+async def test_case_1541_a_lane_that_was_cut_off_and_begins_anew_leaves_its_new_owner_alone(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It took the lane from the replicator that copied by then, and from that back again.
+    topic = pair.filled("cut-off", 10)
+    async with pair.engine() as older, pair.engine() as newer:
+        await older.copy_all()
+        await newer.copy_all()
+        (lane,), (new,) = ([runner.lane for runner in engine.runners] for engine in (older, newer))
+        lane.restart()
+        monkeypatch.setattr(ownership, "loop_seconds", lambda: asyncio.get_running_loop().time() + 60.0)
+        with pytest.raises(Fenced, match=newer.run):
+            await lane.start()
+        assert lane.state is LaneState.FENCED
+        assert newer.run in str(await lane.taken_by())
+        pair.write(topic, 10)
+        held = new.producer
+        await newer.copy_all()
+        assert new.producer == held
+    assert len(pair.compare(topic)[0]) == 20
+
+
 async def test_case_7_a_lane_that_could_not_find_out_who_has_it_asks_again(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
