@@ -24,6 +24,9 @@ _PAUSES = 0.3, 1.5
 _LAG_MS = 10_000
 """The longest time by which a view may be behind a consumer, as where a new leader learns what is committed."""
 
+_SILENT_LAG_MS = 45_000
+"""The same of a view that says that the destination did not answer: it has waited 30 s for that."""
+
 Counts = Mapping[Partition, int]
 
 
@@ -66,7 +69,8 @@ class Views:
     def _note(self, said: Any) -> None:
         if not said.get("topics") or (self.looks and self.looks[-1][1]["at"] == said["at"]):
             return
-        latest = milliseconds(said["at"]) - _LAG_MS
+        lag = _SILENT_LAG_MS if said["destination"]["unknown"] else _LAG_MS
+        latest = milliseconds(said["at"]) - lag
         if before := [counts for at, counts in self._counts if at <= latest]:
             self.looks.append((before[-1], said))
 
