@@ -3,9 +3,10 @@
 import asyncio
 import functools
 import uuid
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from appliance.audit.model.progress import AuditProgress
 from appliance.clock import deadline, loop_seconds
@@ -20,7 +21,7 @@ from appliance.driver.spark_start import SqlJobs, start_spark
 from appliance.driver.task_reports import Ending, TaskReports
 from appliance.engine.control.client import DriverEndpoint
 from appliance.engine.control.server import ControlServer
-from appliance.engine.problem_log import ProblemLog, until_answered
+from appliance.engine.problem_log import ProblemLog, log_defect, until_answered
 from appliance.errors import ApplianceError, Fenced
 from appliance.groups.group_service import GroupService
 from appliance.groups.mirror_formats import HEARTBEAT_SECONDS, Heartbeats
@@ -43,8 +44,10 @@ from appliance.sql.model.statement import Statement
 
 _AUDIT_RETRY = 60.0
 """Pause before the audit table is opened again, in seconds."""
-_SOURCE_PAUSE, _SOURCE_PATIENCE = 3.0, 10.0
-"""Seconds between two questions to the source, and the longest silence of one that still could be copied from."""
+_SOURCE_PAUSE, _SOURCE_PATIENCE = 3.0, 8.0
+"""Seconds between two questions to the source, and those after which its answers or their absence count."""
+_STOP_SECONDS = 1.0
+"""Time for a run's last transactions before another member takes the lanes."""
 
 
 @dataclass(slots=True)
@@ -83,7 +86,7 @@ class Composition:
 
     async def run(self) -> None:
         """Copy or stand by until the stop; Fenced if a replicator that is no member of the group has the lanes."""
-        self.background.task(self._end_at_the_stop(), "stop")
+        self.background.task(self._essential(self._end_at_the_stop()), "stop")
         try:
             await unless_stopped(self.ending.begun, self._prepare())
             begun = self.ending.begun
@@ -109,8 +112,18 @@ class Composition:
             self.jvm.kill()
 
     async def _end_at_the_stop(self) -> None:
+        """End the run, and hand over after a second even if its transactions last: they are fenced then."""
         await self.stopping.wait()
         self.ending.begun.set()
+        await asyncio.sleep(_STOP_SECONDS)
+        await self.membership.leave()
+
+    async def _essential(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do work without which the process is of no use: it ends with it."""
+        try:
+            await work
+        except Exception as error:
+            self.ending.end(error if isinstance(error, ApplianceError) else log_defect(error))
 
     async def _prepare(self) -> None:
         """Become a member of the group, while Spark starts.
@@ -120,25 +133,31 @@ class Composition:
         """
         await until_answered(lambda: self.source.metadata([]), "source", self.problems)
         await until_answered(lambda: self.destination.metadata([]), "destination", self.problems)
-        self.background.task(self.membership.run(), "membership")
-        self.background.task(self._tell_readiness(), "ready")
+        self.background.task(self._essential(self.membership.run()), "membership")
+        self.background.task(self._essential(self._tell_readiness()), "ready")
 
     async def _tell_readiness(self) -> None:
-        """Tell the group if this process could copy: once Spark has started, and while the source answers."""
-        try:
-            if not self.settings.engine.in_a_cluster:
-                spark, _ = await self._spark()
-                if not self.membership.active:  # the first job starts the daemon of the Python workers, for seconds
-                    await asyncio.to_thread(spark.call, abs, 0, "standing by")
-            while True:
-                self.membership.tell_ready(await self._source_answers())
-                await asyncio.sleep(_SOURCE_PAUSE)
-        except ApplianceError as error:
-            self.ending.end(error)
+        """Tell the group if this process could copy: Spark has started, Java runs, and the source answers.
+
+        A change of the source's answers counts once it has lasted: each one may move the link.
+        """
+        if not self.settings.engine.in_a_cluster:
+            spark, _ = await self._spark()
+            if not self.membership.active:  # the first job starts the daemon of the Python workers, for seconds
+                await asyncio.to_thread(spark.call, abs, 0, "standing by")
+        ready, since = True, loop_seconds()
+        while True:
+            self.membership.tell_ready(ready)
+            await asyncio.sleep(_SOURCE_PAUSE)
+            self.jvm.require_running()
+            if await self._source_answers() is ready:
+                since = loop_seconds()
+            elif loop_seconds() - since > _SOURCE_PATIENCE:
+                ready, since = not ready, loop_seconds()
 
     async def _source_answers(self) -> bool:
         try:
-            async with deadline(_SOURCE_PATIENCE, "no answer"):
+            async with deadline(_SOURCE_PAUSE, "no answer"):
                 await self.source.metadata([])
         except ApplianceError:
             return False
@@ -155,25 +174,34 @@ class Composition:
     async def _copy(self) -> None:
         """One run of the link: until the stop, an end by itself, or the assignment of another member."""
         self.run_name, beside, began = uuid.uuid4().hex[:12], Background(self.problems), loop_seconds()
+        ending = self.background.task(self._end_services(beside), "services")
         beside.task(set_when_over(self.ending.begun, self.stopping, self.membership), "assignment")
         try:
             if started := await unless_stopped(self.ending.begun, self._start(beside)):
                 replicator, spark, sql = started
                 await replicator.run(spark, self.endpoint(replicator), sql)
         finally:
+            ending.cancel()
             await beside.stop()
-        if not self.stopping.is_set():
-            await self._stand_by(began)
+        await self._stand_by(began)
+
+    async def _end_services(self, beside: Background) -> None:
+        """End the services with the run, and not with its last transactions: another member has its own."""
+        await self.ending.begun.wait()
+        await beside.stop()
 
     async def _stand_by(self, began: float) -> None:
         """Go on as a standby after a run since ``began``, or begin another one; or end for the run's reason."""
         if not await goes_on(self.membership, self.stopping, self.ending.error, began):
             return
-        if self.settings.engine.in_a_cluster:
+        if self.stopping.is_set():
+            return
+        if self.settings.engine.in_a_cluster and not self.membership.active:
             self.ending.end(Fenced(f"{self.membership.assignment.host} copies now: Spark's executors are given back"))
             return
         for subject in list(self.problems.open):
             self.problems.forget(subject)
+        self.jobs.reports.layout_changed.clear()
         self.ending.renew()
 
     async def _start(self, beside: Background) -> tuple[Replicator, Spark, SqlJobs]:

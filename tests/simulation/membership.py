@@ -38,6 +38,7 @@ class _Known:
     instance: str
     words: bytes
     session: float
+    patience: float
     joining: bool = False
     answer: asyncio.Future[Any] | None = None
     expiry: asyncio.TimerHandle | None = None
@@ -105,8 +106,8 @@ class Coordinator:
             if not changed and known.id != self.leader and self.state != "Preparing":
                 return self._joined(ErrorCode.none, known)
         else:
-            session = request.session_timeout.total_seconds()
-            known = _Known(f"{instance}-{next(self._ids)}", instance, words, session)
+            times = request.session_timeout.total_seconds(), request.rebalance_timeout.total_seconds()
+            known = _Known(f"{instance}-{next(self._ids)}", instance, words, *times)
             self.members[known.id] = known
         known.joining, known.answer = True, asyncio.get_running_loop().create_future()
         answer = known.answer
@@ -114,7 +115,7 @@ class Coordinator:
         return await answer
 
     def _replaced(self, before: _Known, words: bytes) -> _Known:
-        known = _Known(f"{before.instance}-{next(self._ids)}", before.instance, words, before.session)
+        known = _Known(f"{before.instance}-{next(self._ids)}", before.instance, words, before.session, before.patience)
         before.reply(self._joined(ErrorCode.fenced_instance_id))
         if before.expiry:
             before.expiry.cancel()
@@ -133,7 +134,7 @@ class Coordinator:
                     each.reply(None)
             if self._deadline:
                 self._deadline.cancel()
-            longest = max(each.session for each in self.members.values())
+            longest = max(each.patience for each in self.members.values())
             self._deadline = asyncio.get_running_loop().call_later(delay or longest, self._complete)
         if not delay and all(each.joining for each in self.members.values()) and self.generation:
             self._complete()
@@ -148,9 +149,10 @@ class Coordinator:
         self.state, self.generation = "Completing", self.generation + 1
         if self.leader not in {each.id for each in joined}:
             self.leader = joined[0].id
+        for each in self.members.values():
+            self._touch(each)  # a static member that has not joined again gets a new session, too
         for each in joined:
             each.joining = False
-            self._touch(each)
             each.reply(self._joined(ErrorCode.none, each, everybody=each.id == self.leader))
 
     def _joined(self, code: ErrorCode, known: _Known | None = None, *, everybody: bool = False) -> JoinGroupResponse:

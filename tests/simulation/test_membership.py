@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
 import pytest
 
+from appliance.link.model.standby import REBALANCE_SECONDS, SESSION_SECONDS
 from tests.simulation.membership import Coordinator, Process
 from tests.support.virtual_time import run
 
@@ -119,6 +120,7 @@ def test_one_that_starts_again_in_its_place_waits_for_nobody() -> None:
         first.kill()
         again = Process(coordinator, "again", place="a")
         again.start()
+        again.membership.tell_ready()
         assert await settled([again], 1) is again
         assert again.membership.assignment.reason == "a has started again"
 
@@ -211,15 +213,93 @@ def test_a_coordinator_that_dies_with_the_active_one_costs_its_own_time_and_a_se
     played(history)
 
 
-def test_two_machines_of_one_name_are_two_members() -> None:
+def test_case_1501_a_machine_of_the_same_name_as_the_active_one_becomes_its_standby() -> None:
+    # It took the place of the other in the group, was alone there for a moment, and assigned the link to itself.
     async def history() -> None:
         coordinator, _ = group("")
-        twins = [Process(coordinator, name, place="vm-0") for name in "ab"]
-        await begun(twins)
-        number = twins[0].membership.assignment.number
+        first, twin = (Process(coordinator, name, place="vm-0") for name in "ab")
+        await begun([first])
+        twin.start()
+        await asyncio.sleep(2)
+        twin.membership.tell_ready()
         await asyncio.sleep(60)
-        await settled(twins, 1)
-        assert twins[0].membership.assignment.number == number
+        assert await settled([first, twin], 1) is first
+        assert twin.membership.assignment.number == 1
+
+    played(history)
+
+
+def test_case_1500_one_whose_coordinator_does_not_answer_copies_once_it_may_be_alone() -> None:
+    # A lone replicator that started meanwhile never copied: an unreachable coordinator neither assigns nor refuses.
+    async def history() -> None:
+        coordinator, (alone, other) = group("ab")
+        coordinator.down = True
+        alone.start()
+        await asyncio.sleep(25)
+        assert not alone.active
+        async with asyncio.timeout(10):
+            await alone.membership.until_active()
+        coordinator.down = False
+        other.start()
+        await asyncio.sleep(5)
+        await settled([alone, other], 1)
+
+    played(history)
+
+
+def test_case_1502_a_number_of_an_earlier_life_of_the_group_moves_nothing() -> None:
+    # A member that came back after a cut knew a higher number, and took the link from the one that had begun anew.
+    async def history() -> None:
+        coordinator, (first, second) = group("ab")
+        await begun([first, second])
+        for _ in range(3):
+            for each in (first, second):
+                each.membership.tell_ready(ready=False)
+                await asyncio.sleep(2)
+                each.membership.tell_ready()
+                await asyncio.sleep(1)
+        second.cut = True
+        first.kill()
+        await asyncio.sleep(30)
+        assert not coordinator.members
+        again = Process(coordinator, "again", place="a")
+        again.start()
+        again.membership.tell_ready()
+        assert await settled([again], 5) is again
+        second.cut = False
+        await asyncio.sleep(10)
+        assert await settled([again, second], 1) is again
+
+    played(history)
+
+
+def test_case_1503_a_refusal_that_passes_does_not_last() -> None:
+    # An active one that was refused once was no member any more until it was started again.
+    async def history() -> None:
+        coordinator, processes = group("ab")
+        active = await begun(processes)
+        coordinator.denied = True
+        await asyncio.sleep(5)
+        coordinator.denied = False
+        await asyncio.sleep(35)
+        assert await settled(processes, 1) is active
+        assert active.membership.refused is None
+
+    played(history)
+
+
+def test_case_1506_one_that_dies_while_another_joins_is_followed_in_time() -> None:
+    # The coordinator completes each rebalance without a static member, and gives it a new session: that took 30 s.
+    async def history() -> None:
+        coordinator, (first, second) = group("ab")
+        await begun([first])
+        second.start()
+        async with asyncio.timeout(2):
+            while coordinator.state != "Preparing":
+                await asyncio.sleep(0.001)
+        first.kill()
+        second.membership.tell_ready()
+        await settled([second], SESSION_SECONDS + 2 * REBALANCE_SECONDS + 1)
 
     played(history)
 
@@ -247,6 +327,7 @@ def test_a_standby_that_loses_the_right_does_not_copy() -> None:
         await asyncio.sleep(30)
         assert [each for each in processes if each.active] == [active]
         assert active.membership.refused
+        assert active.membership.assignment.number == 1
         assert not next(each for each in processes if each is not active).membership.refused
 
     played(history)

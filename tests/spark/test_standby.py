@@ -13,7 +13,7 @@ from tests.support.rows import read_rows, until_rows
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-COPIES, STANDS_BY = r"replicator: copies host=", r"replicator: stands by"
+COPIES, STANDS_BY = r"replicator: copies host=", r"replicator: stands by: another replicator copies"
 
 
 @pytest.fixture

@@ -24,20 +24,18 @@ from appliance.kafka.client.interface import Cluster, Connection
 from appliance.kafka.client.transactions import milliseconds
 from appliance.kafka.protocol.answer import check
 
-_PURPOSE = "membership"
-"""The purpose of the connections: a JoinGroup waits for the other members."""
-
 _JOIN_SECONDS = 5.0
 """Time for a JoinGroup beyond that which the other members have: a new group waits for 3 s, by default."""
 
 
 class GroupProtocol(NamedTuple):
-    """What all members of a group have in common; the timeout is in seconds."""
+    """What all members of a group have in common; the timeouts are in seconds."""
 
     group: str
     type: str
     name: str
     session: float
+    rebalance: float
 
 
 class Joined(NamedTuple):
@@ -56,22 +54,21 @@ class Described(NamedTuple):
     members: Sequence[tuple[bytes, bytes]]
 
 
-async def coordinator_of(cluster: Cluster, group: str) -> Connection:
-    """A connection to the coordinator of a group, existing or not."""
+async def coordinator_of(cluster: Cluster, group: str, purpose: str = "membership") -> Connection:
+    """A connection to the coordinator of a group, existing or not; a JoinGroup holds its connection up."""
     found = await find_coordinators(cluster, [group])
     raise_first(found.failures.values())
-    return await cluster.broker(found.values[group], _PURPOSE)
+    return await cluster.broker(found.values[group], purpose)
 
 
 async def join_group(
     coordinator: Connection, protocol: GroupProtocol, member: str, instance: str, words: bytes
 ) -> tuple[ErrorCode, Joined]:
     """Join, or join again, and wait for the others; ``member`` is empty at first."""
-    timeout = milliseconds(protocol.session)
     request = JoinGroupRequest(
         group_id=GroupId(protocol.group),
-        session_timeout=timeout,
-        rebalance_timeout=timeout,
+        session_timeout=milliseconds(protocol.session),
+        rebalance_timeout=milliseconds(protocol.rebalance),
         member_id=member,
         group_instance_id=instance,
         protocol_type=protocol.type,

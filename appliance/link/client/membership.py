@@ -7,7 +7,6 @@ import socket
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from kio.schema.errors import ErrorCode
 
@@ -25,11 +24,11 @@ from appliance.kafka.client.membership import (
     sync_group,
 )
 from appliance.kafka.protocol.answer import failure
-from appliance.link.client.retry import is_loading, retry_while_busy
 from appliance.link.model.standby import (
     HEARTBEAT_SECONDS,
     PROTOCOL,
     PROTOCOL_TYPE,
+    REBALANCE_SECONDS,
     SESSION_SECONDS,
     Assignment,
     Member,
@@ -46,7 +45,10 @@ from appliance.version import VERSION
 
 log = logging.getLogger("appliance.replicator")
 
-_RETRY_SECONDS = 0.5
+_PAUSE_SECONDS, _RETRY_SECONDS, _REFUSED_SECONDS = 0.05, 0.5, 30.0
+"""Pauses before a next JoinGroup: after an answer, a failure and a refusal."""
+_TOLD_SECONDS, _ALONE_SECONDS = 5.0, 30.0
+"""Age of a failure from which it is told, and from which a process that knows of no other one copies."""
 _ANSWER_SECONDS = 3.0
 _LEAVE_SECONDS = 2.0
 """Longest wait of a stop for another member, or for the coordinator."""
@@ -59,7 +61,6 @@ class Step(enum.Enum):
     JOIN_AGAIN = enum.auto()
     JOIN_AS_NEW = enum.auto()
     TAKE_ANOTHER_NAME = enum.auto()
-    LOOK_UP = enum.auto()
 
 
 NEXT: Mapping[ErrorCode, Step] = {
@@ -68,11 +69,8 @@ NEXT: Mapping[ErrorCode, Step] = {
     ErrorCode.illegal_generation: Step.JOIN_AGAIN,
     ErrorCode.unknown_member_id: Step.JOIN_AS_NEW,
     ErrorCode.fenced_instance_id: Step.TAKE_ANOTHER_NAME,
-    ErrorCode.not_coordinator: Step.LOOK_UP,
-    ErrorCode.coordinator_not_available: Step.LOOK_UP,
-    ErrorCode.coordinator_load_in_progress: Step.LOOK_UP,
 }
-"""Any other answer is a refusal: the link has no standby, and this process copies."""
+"""Any other answer is an error: the coordinator is another one, or refuses."""
 
 
 @dataclass(slots=True)
@@ -96,6 +94,8 @@ class Membership:
     _passive: asyncio.Event = field(default_factory=asyncio.Event)
     _assigned: asyncio.Event = field(default_factory=asyncio.Event)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _leaving: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _asked: bool = False
     _joined: Joined = field(init=False)
 
     def __post_init__(self) -> None:
@@ -118,56 +118,73 @@ class Membership:
     def tell_ready(self, ready: bool = True) -> None:
         """Say that this process could copy at once, or no longer."""
         if ready is not self.me.ready:
-            self._say(replace(self.me, ready=ready), urgent=not (ready and self.active))
+            self._say(replace(self.me, ready=ready))
 
     async def confirm(self) -> None:
         """Wait for a new assignment: the one that is known may be outdated."""
         self._assigned.clear()
-        self._say(self.me, urgent=True)
+        self._say(self.me)
         if self.refused is None:
             await self._assigned.wait()
 
     async def run(self) -> None:
-        """Be a member, until cancelled or refused."""
-        while self.refused is None:
+        """Be a member, until cancelled; one that is refused asks again from time to time."""
+        heard = loop_seconds()
+        while True:
+            pause = _PAUSE_SECONDS
             try:
-                coordinator = await self._coordinator()
+                coordinator = await coordinator_of(self.cluster, self.group)
                 step = await self._join(coordinator)
                 while step is Step.STAY:
-                    step = await self._stay(coordinator)
+                    heard, self.refused = loop_seconds(), None
                     self.tell(None)
+                    step = await self._stay(coordinator)
                 self._prepare(step)
             except ApplianceError as error:
-                refused = isinstance(error, BrokerRefused | BrokerUnsupported) and not error.retriable
-                if refused and (self._active.is_set() or not self.assignment.active):
-                    self._refuse(error)
-                else:
-                    self.tell(error)
-                    await asyncio.sleep(_RETRY_SECONDS)
+                pause = self._failed(error, loop_seconds() - heard)
+            await asyncio.sleep(pause)
 
     async def leave(self) -> None:
         """Hand over to another member, if there is one, and leave; ``run`` goes on meanwhile."""
-        if self.refused is None and self._joined.member:
-            if self._active.is_set() and len(self.assignment.members) > 1:
-                self._say(replace(self.me, leaving=True), urgent=True)
-                await ends_within(_LEAVE_SECONDS, self.until_passive())
-                await asyncio.sleep(HEARTBEAT_SECONDS)  # who leaves at once takes the reason along
-            await ends_within(_LEAVE_SECONDS, self._leave())
+        async with self._leaving:
+            if self.refused is None and self._asked:
+                if self.active and len(self.assignment.members) > 1:
+                    self._say(replace(self.me, leaving=True))
+                    await ends_within(_LEAVE_SECONDS, self.until_passive())
+                    await asyncio.sleep(HEARTBEAT_SECONDS)  # who leaves at once takes the reason along
+                self._asked = False
+                await ends_within(_LEAVE_SECONDS, self._leave())
 
     async def _leave(self) -> None:
+        """Leave on another connection: a broker reads none on which a JoinGroup waits."""
         try:
-            await leave_group(await coordinator_of(self.cluster, self.group), self.group, self._joined, _ANSWER_SECONDS)
+            coordinator = await coordinator_of(self.cluster, self.group, "leave")
+            await leave_group(coordinator, self.group, self._joined, _ANSWER_SECONDS)
         except ApplianceError as error:  # its session ends by itself
             log.debug("the group was not left", exc_info=error)
 
-    async def _coordinator(self) -> Connection:
-        """The group's coordinator; in a new cluster it has to be made first."""
-        return await retry_while_busy(partial(coordinator_of, self.cluster, self.group), is_loading, _RETRY_SECONDS)
+    def _failed(self, error: ApplianceError, silent: float) -> float:
+        """Judge a failure after so many seconds of them; the pause before the next try.
+
+        A process that knows of no other one copies if it is refused, or if nobody answers for long: it may be alone.
+        """
+        knows_none = self.active or not self.assignment.active
+        refused = isinstance(error, BrokerRefused | BrokerUnsupported) and not error.retriable
+        if refused and knows_none:
+            if self.refused is None:
+                log.warning(f"{error}: copies without a standby, and takes the lanes of any other replicator")
+            self.refused = error
+        elif silent > _TOLD_SECONDS or refused:
+            self.tell(error)
+        if knows_none and (refused or silent > _ALONE_SECONDS):
+            self._become(active=True)
+        return _REFUSED_SECONDS if refused else _RETRY_SECONDS
 
     async def _join(self, coordinator: Connection) -> Step:
         """Join, and take the assignment; as the group's leader make it first."""
         self._changed.clear()
-        protocol = GroupProtocol(self.group, PROTOCOL_TYPE, PROTOCOL, SESSION_SECONDS)
+        self._asked = True
+        protocol = GroupProtocol(self.group, PROTOCOL_TYPE, PROTOCOL, SESSION_SECONDS, REBALANCE_SECONDS)
         words = encode(replace(self.me, seen=self.assignment))
         code, joined = await join_group(coordinator, protocol, self._joined.member, self._joined.instance, words)
         if code is not ErrorCode.none:
@@ -180,6 +197,9 @@ class Membership:
 
     async def _stay(self, coordinator: Connection) -> Step:
         if await ends_within(HEARTBEAT_SECONDS, self._changed.wait()):
+            return Step.JOIN_AGAIN
+        if self.me.run not in self.assignment.members:
+            self._say(self.me)
             return Step.JOIN_AGAIN
         return self._step(await heartbeat(coordinator, self.group, self._joined, _ANSWER_SECONDS), "stay in")
 
@@ -203,30 +223,24 @@ class Membership:
 
     def _take(self, assignment: Assignment | None) -> None:
         before, self.assignment = self.assignment, assignment or self.assignment
-        if assignment is None or self.me.run not in assignment.members:
-            # The coordinator gives a process that has taken its predecessor's place the assignment of that one.
-            self._say(self.me, urgent=True)
-            return
-        active = assignment.active == self.me.run
+        if self.me.run not in self.assignment.members:
+            return  # that of the predecessor, whose place this process has taken: it joins again
+        active = self.assignment.active == self.me.run
+        self._become(active=active)
+        if self.assignment.number != before.number:
+            self.turned = loop_seconds()
+            since = utc(self.assignment.since / 1000)
+            fields = {"host": self.assignment.host, "since": since, "reason": self.assignment.reason}
+            log.info("copies" if active else "stands by: another replicator copies", extra={"fields": fields})
+
+    def _become(self, *, active: bool) -> None:
         for event, holds in ((self._active, active), (self._passive, not active)):
             event.set() if holds else event.clear()
         self._assigned.set()
-        if assignment.number != before.number:
-            self.turned = loop_seconds()
-            fields = {"host": assignment.host, "since": utc(assignment.since / 1000), "reason": assignment.reason}
-            log.info("copies" if active else "stands by: another host copies", extra={"fields": fields})
 
-    def _say(self, me: Member, *, urgent: bool) -> None:
+    def _say(self, me: Member) -> None:
         self.me = replace(me, changes=self.me.changes + 1)
-        if urgent:
-            self._changed.set()
-
-    def _refuse(self, error: ApplianceError) -> None:
-        self.refused = error
-        log.warning(f"{error}: copies without a standby, and takes the lanes from any other replicator of the link")
-        self._active.set()
-        self._passive.clear()
-        self._assigned.set()
+        self._changed.set()
 
 
 def membership(cluster: Cluster, group: str, place: int, tell: Callable[[ApplianceError | None], None]) -> Membership:

@@ -1,7 +1,8 @@
 """Who copies: the members of a link's group, and the assignment that names the active one. Pure.
 
 Kafka's group coordinator at the destination knows the members. The leader of the group assigns: the active member stays
-active while it is there, else the one that is ready for the longest time follows. Each member carries the assignment
+active while it is there and ready, else the one that is ready for the longest time follows; where nobody is ready,
+nothing changes. Each member carries the assignment
 that it saw last, so that a new leader goes on from it. This is for progress alone: the lanes' epochs decide who writes
 (invariant B), so a member with an outdated assignment harms nothing.
 """
@@ -15,6 +16,8 @@ PROTOCOL_TYPE = "kafka-cloud-replicator"
 PROTOCOL = "active-1"
 SESSION_SECONDS = 10.0
 """Silence after which the coordinator gives a member up."""
+REBALANCE_SECONDS = 3.0
+"""Time for all members to join again, and to take their assignment. One that died within that gets a new session."""
 HEARTBEAT_SECONDS = 0.3
 """Pause between heartbeats: a member learns so late of a change of the group."""
 
@@ -79,15 +82,16 @@ def members_of(words: Collection[tuple[bytes, bytes]]) -> Members:
 
 def assign(members: Collection[Member], now: int) -> Assignment:
     """The assignment for these members, at least one; ``now`` is in milliseconds."""
-    latest = max((each.seen for each in members), key=lambda seen: (seen.number, seen.since))
-    staying = [each for each in members if not each.leaving] or members
-    able = [each for each in staying if each.ready] or staying
     runs = tuple(sorted(each.run for each in members))
-    if any(each.run == latest.active for each in able):
+    latest = max((each.seen for each in members), key=lambda seen: (seen.active in runs, seen.since))
+    staying = [each for each in members if not each.leaving] or members
+    able = [each for each in staying if each.ready] or [each for each in staying if each.run == latest.active]
+    if latest.active and (not able or any(each.run == latest.active for each in able)):
         return replace(latest, members=runs)
-    chosen = min(able, key=lambda each: (each.since, each.run))
+    chosen = min(able or staying, key=lambda each: (each.since, each.run))
     reason = _reason(latest, members) if latest.active else "the first one"
-    return Assignment(latest.number + 1, chosen.run, chosen.host, chosen.place, now, latest.host, reason, runs)
+    since = max(now, latest.since + 1)  # the clocks of hosts may differ
+    return Assignment(latest.number + 1, chosen.run, chosen.host, chosen.place, since, latest.host, reason, runs)
 
 
 def _reason(latest: Assignment, members: Collection[Member]) -> str:

@@ -197,3 +197,52 @@ async def test_a_topic_that_cannot_be_copied_is_told_of_until_it_can_and_the_oth
     await search.step()
     assert discovery.problems.open == {}
     assert taken == [(ANOTHER,)]
+
+
+class Taken(Alone):
+    """The membership of a replicator whose lanes another member takes, and that hears of nothing else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = asyncio.Event()
+
+    async def confirm(self) -> None:
+        self.asked.set()
+        await asyncio.Event().wait()
+
+
+async def test_case_1504_a_stop_ends_a_replicator_that_asks_who_has_its_lanes() -> None:
+    # The stop cut the question off, and was forgotten: the process was killed after half a minute.
+    run, _ = composed(Cluster())
+    membership: Any = Taken()
+    run.membership = membership
+    work = asyncio.create_task(run.run())
+    async with asyncio.timeout(PATIENCE):
+        while not run.run_name:
+            await asyncio.sleep(0)
+        run.ending.fenced("lane 0")
+        await membership.asked.wait()
+        run.stopping.set()
+        with pytest.raises(Fenced):
+            await work
+
+
+async def test_case_1505_services_end_with_the_assignment_and_not_with_the_last_transactions() -> None:
+    # Two replicators searched for topics and wrote heartbeats while the one that gave way finished its Spark job.
+    run, _ = composed(Cluster())
+    beside, ended = Background(ProblemLog()), asyncio.Event()
+
+    async def step() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    beside.start([Repeated("heartbeats", 0.0, step)])
+    ending = asyncio.create_task(run._end_services(beside))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    run.ending.begun.set()
+    async with asyncio.timeout(PATIENCE):
+        await ended.wait()
+        await ending

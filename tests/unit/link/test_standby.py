@@ -55,6 +55,22 @@ def test_a_member_that_wakes_up_with_an_old_assignment_does_not_take_the_place_b
     assert assign([seen(A), seen(B, second)], 12_000).active == "b1"
 
 
+def test_hand_overs_follow_each_other_whatever_the_clocks_of_the_hosts_say() -> None:
+    second = assign([seen(B)], -7_200_000)
+    assert second.since == FIRST.since + 1
+    assert assign([seen(A), seen(B, second)], 12_000).active == "b1"
+
+
+def test_one_that_begins_again_is_active_once_it_is_ready() -> None:
+    again = seen(replace(A, run="a2", ready=False))
+    assert assign([again], 9_000) == replace(FIRST, members=("a2",))
+    assert assign([replace(again, ready=True)], 9_000).active == "a2"
+
+
+def test_a_member_that_is_ready_no_longer_stays_active_while_nobody_else_is_ready() -> None:
+    assert assign([seen(replace(A, ready=False)), replace(B, ready=False)], 9_000).active == "a1"
+
+
 def test_a_member_that_leaves_and_has_no_standby_stays_active_to_its_end() -> None:
     assert assign([seen(replace(A, leaving=True))], 9_000).active == "a1"
 
