@@ -44,6 +44,8 @@ _ORDER = {
     "clusters[].id": "id of a cluster",
     "clusters[].unknown": "why nothing is known of it; null if it answers",
     "clusters[].promised.number": "newest epoch that it has promised",
+    "clusters[].active": "host whose process writes there, null if unknown",
+    "clusters[].standbys[]": "hosts whose processes stand by",
     "clusters[].promised.home": "the home of that epoch",
     "clusters[].gaps": "entries in its gap ledger",
     "clusters[].heard": "when this VM heard of it last",

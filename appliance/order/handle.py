@@ -12,6 +12,7 @@ from appliance.kafka.client.offsets import Bound, try_offsets
 from appliance.kafka.protocol.metadata import Partition
 from appliance.link.client.checkpoint_log import NewestStates
 from appliance.link.client.clusters import order_cluster
+from appliance.link.client.membership import members
 from appliance.link.client.offset_maps import OffsetMaps
 from appliance.link.model.naming import Naming
 from appliance.logs.model.span import Span
@@ -93,6 +94,9 @@ class OrderHandle:
         beats = await newest_beats(cluster, metadata, spans[BEATS_LOG]) if BEATS_LOG in spans else None
         if beats and beats[-1][1].cluster != name:
             raise misnamed(beats[-1][1].cluster)
+        processes = None
+        with contextlib.suppress(ApplianceError):  # the key may not describe the group
+            processes = await members(cluster, self.naming.replicator)
         return ClusterFacts(
             [lane.promise for lane in lanes],
             {key: record for lane in lanes for key, record in lane.orders.items()},
@@ -101,4 +105,5 @@ class OrderHandle:
             [gap for lane in lanes for gap in lane.gaps.values()],
             {topic.name: topic.id for topic in copied},
             beats,
+            processes,
         )

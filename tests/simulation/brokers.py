@@ -10,8 +10,11 @@ from kio.schema.add_partitions_to_txn.v3.response import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnTopicResult,
 )
+from kio.schema.describe_groups.v4 import DescribeGroupsRequest, DescribeGroupsResponse
+from kio.schema.describe_groups.v4.response import DescribedGroup, DescribedGroupMember
 from kio.schema.end_txn.v3 import EndTxnRequest, EndTxnResponse
 from kio.schema.errors import ErrorCode
+from kio.schema.find_coordinator.v3 import FindCoordinatorRequest, FindCoordinatorResponse
 from kio.schema.init_producer_id.v4 import InitProducerIdRequest, InitProducerIdResponse
 from kio.schema.list_offsets.v6 import ListOffsetsRequest, ListOffsetsResponse
 from kio.schema.list_offsets.v6.response import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
@@ -19,14 +22,15 @@ from kio.schema.offset_for_leader_epoch.v4 import OffsetForLeaderEpochRequest, O
 from kio.schema.offset_for_leader_epoch.v4.response import EpochEndOffset, OffsetForLeaderTopicResult
 from kio.schema.produce.v9 import ProduceRequest, ProduceResponse
 from kio.schema.produce.v9.response import PartitionProduceResponse, TopicProduceResponse
-from kio.schema.types import ProducerId
-from kio.static.primitive import i64
+from kio.schema.types import BrokerId, ProducerId
+from kio.static.primitive import i32, i64
 
 from appliance.kafka.client.produce import ProduceExchange
 from appliance.kafka.client.transactions import milliseconds
 from appliance.kafka.protocol.metadata import Metadata, Partition
 from appliance.kafka.protocol.metadata import Topic as TopicMetadata
 from appliance.kafka.records.batch import restamp
+from appliance.link.model.standby import Members, encode
 from appliance.settings.target import Target
 from tests.simulation.coordinator import Coordinator, Later, Transaction
 from tests.simulation.log import Log
@@ -64,6 +68,8 @@ class Brokers:
         self.grown: list[Callable[[Log], None]] = []
         self.not_offered = {61, 65, 66}
         """DescribeProducers, DescribeTransactions and ListTransactions: nobody names who holds a partition up."""
+        self.replicators = Members()
+        """The members of the link's group, as its coordinator shows them."""
         self._made = 0
         self._handlers: dict[type, Callable[[Any, int], Any]] = {
             ProduceExchange: self._produce,
@@ -71,6 +77,8 @@ class Brokers:
             InitProducerIdRequest: self._init_producer_id,
             AddPartitionsToTxnRequest: self._add_partitions,
             EndTxnRequest: self._end_transaction,
+            FindCoordinatorRequest: self._find_coordinator,
+            DescribeGroupsRequest: self._describe_groups,
             ListOffsetsRequest: self._list_offsets,
             OffsetForLeaderEpochRequest: self._epoch_ends,
         }
@@ -148,6 +156,35 @@ class Brokers:
             return known
         topics = {name: known.topics[name] for name in names if name in known.topics}
         return Metadata(known.cluster_id, known.controller, known.brokers, topics)
+
+    def _find_coordinator(self, _: FindCoordinatorRequest, node: int) -> FindCoordinatorResponse:
+        """Each broker says of itself that it coordinates the link's group."""
+        found = {"node_id": BrokerId(node), "host": "", "port": i32(9092)}
+        return FindCoordinatorResponse(
+            throttle_time=AT_ONCE, error_code=self.refusal or _NONE, error_message=None, **found
+        )
+
+    def _describe_groups(self, request: DescribeGroupsRequest, _: int) -> DescribeGroupsResponse:
+        members = tuple(
+            DescribedGroupMember(
+                member_id=each.run,
+                group_instance_id=each.place,
+                client_id="",
+                client_host="",
+                member_metadata=encode(each),
+                member_assignment=encode(self.replicators.assignment),
+            )
+            for each in self.replicators.members
+        )
+        described = DescribedGroup(
+            error_code=self.refusal or _NONE,
+            group_id=request.groups[0],
+            group_state="Stable" if members else "Dead",
+            protocol_type="",
+            protocol_data="",
+            members=members,
+        )
+        return DescribeGroupsResponse(throttle_time=AT_ONCE, groups=(described,))
 
     def _learn(self) -> None:
         topics = {

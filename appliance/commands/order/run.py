@@ -129,9 +129,8 @@ async def run_beside(
                 begins(process)
                 await process.run(ending)
 
-        number = stack.enter_context(place(f"{order.naming.replicator}-{settings.cluster}"))
-        told = partial(problems.note, STANDBY)
-        member = membership(clusters[settings.cluster], order.naming.replicator, number, told)
+        at = stack.enter_context(place(f"{order.naming.replicator}-{settings.cluster}"))
+        member = membership(clusters[settings.cluster], order.naming.replicator, at, partial(problems.note, STANDBY))
         dialled = asyncio.gather(*(each.metadata([]) for each in clusters.values()), return_exceptions=True)
         dialled.add_done_callback(lambda _: member.tell_ready())  # some may be down
         await while_active(member, stopping, run)

@@ -8,6 +8,7 @@ from appliance.kafka.protocol.metadata import NOWHERE, Partition, is_another
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.layout import Layout
 from appliance.link.model.order import Epoch, HiddenLog, OrderRecord, Origin, Promise
+from appliance.link.model.standby import Members
 from appliance.link.model.topic_configs import BEATS_KEPT_MS
 from appliance.logs.model.span import Span
 from appliance.order.model.beats import Beat
@@ -28,7 +29,7 @@ class ClusterFacts:
 
     ``spans`` are those of its logs, of T and of the order; a log without one could not be asked. ``gaps`` are the
     entries of its gap ledger: what it passed over as home. ``ids`` are those of the topics T. ``beats`` are the newest
-    ones of its process, each with its time; None if they cannot be read.
+    ones of its process, each with its time; None if they cannot be read. ``processes`` are those beside it.
     """
 
     promises: Sequence[Promise | None]
@@ -38,6 +39,7 @@ class ClusterFacts:
     gaps: Sequence[Gap] = ()
     ids: Mapping[str, uuid.UUID] = field(default_factory=dict)
     beats: Sequence[tuple[int, Beat]] | None = None
+    processes: Members | None = None
 
 
 def compose(facts: Mapping[str, ClusterFacts | str], now: int, *, single: bool) -> OrderView:
@@ -59,7 +61,10 @@ def compose(facts: Mapping[str, ClusterFacts | str], now: int, *, single: bool) 
 
 def _cluster(name: str, facts: ClusterFacts, now: int) -> ClusterView:
     promised = max((each.epoch for each in facts.promises if each), default=None)
-    return ClusterView(name, None, promised, len(facts.gaps), _heard(facts.beats, now))
+    there = facts.processes or Members()
+    standbys = tuple(each.host for each in there.members if each != there.active)
+    host = there.active.host if there.active else None
+    return ClusterView(name, None, promised, len(facts.gaps), _heard(facts.beats, now), host, standbys)
 
 
 def _lane(lane: int, read: Mapping[str, ClusterFacts]) -> LaneView:

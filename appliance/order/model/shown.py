@@ -102,6 +102,8 @@ def _cluster(view: OrderView, cluster: ClusterView) -> tuple[str, ...]:
     words = f"{number(stopped)} stopped" if stopped else "alone" if alone else "answers"
     words = f"silent for {view.silent[cluster.id]} s" if cluster.id in view.silent else words
     words += f", {counted(cluster.gaps, 'gap')}" if cluster.gaps else ""
+    if cluster.standbys:
+        words += f"; {cluster.active or 'nobody'} writes, {', '.join(cluster.standbys)} stands by"
     homes = [part.unshown for _, part in parts if part.unshown is not None]
     return (
         cluster.id,

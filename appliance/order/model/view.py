@@ -37,7 +37,8 @@ class OrderState(enum.StrEnum):
 class ClusterView:
     """A cluster: the newest promise of its lanes and the size of its gap ledger, or why nothing is known of it now.
 
-    After ``heard`` no beat says that its process is at work; it is None if its beats cannot be read.
+    After ``heard`` no beat says that its process is at work; it is None if its beats cannot be read. The process of the
+    host ``active`` writes there, unknown if None; those of ``standbys`` could follow.
     """
 
     id: str
@@ -45,6 +46,8 @@ class ClusterView:
     promised: Epoch | None
     gaps: int | None
     heard: int | None
+    active: str | None = None
+    standbys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import pytest
 
 from testbed.process import OwnedProcess
 from tests.real.order.test_order import shown
+from tests.real.order.test_order_views import told
 from tests.support.order_clusters import Ordered, settled
 from tests.support.patience import PATIENCE
 
@@ -35,6 +36,9 @@ async def test_case_1550_a_standby_goes_on_beside_the_cluster_where_the_active_p
         with three.written("orders-standby", 2, seed=9):
             try:
                 await second.wait_for_line(STANDS_BY, PATIENCE)
+                _, status = await told(three, "grape", "order", "status")
+                standbys = {each["id"]: len(each["standbys"]) for each in status["clusters"]}
+                assert standbys == {"orange": 1, "grape": 0, "lemon": 0}
                 await shown(chains, 50, *three.clusters)
                 os.kill(first.pid, signal.SIGSTOP)
                 await begins(second)

@@ -8,13 +8,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from appliance.kafka.protocol.metadata import NOWHERE, Partition
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.order import NO_EPOCH, Epoch, OrderRecord
+from appliance.link.model.standby import Member, Members, assign
 from appliance.link.model.topic_configs import BEATS_KEPT_MS
 from appliance.metrics import ORDER
 from appliance.order.model.beats import Beat, LaneBeat
 from appliance.order.model.cluster_facts import ClusterFacts, compose
 from appliance.order.model.elections import NOT_LISTED
 from appliance.order.model.metrics import OrderCollector, exposition
-from appliance.order.model.shown import document
+from appliance.order.model.shown import document, page
 from appliance.order.model.view import OrderState
 from tests.support.order_facts import EPOCH, HOME, OLD, facts, order_view, view
 
@@ -124,6 +125,14 @@ def test_the_entries_of_a_clusters_gap_ledger_are_counted_and_those_of_an_unknow
     gap = Gap(Partition("lemon:orders", 0), NOWHERE, 3, 7, "retention", 0)
     seen = view(orange=replace(HOME, gaps=[gap]), grape=facts(OrderRecord(EPOCH, 95)), lemon="it is down")
     assert [each.gaps for each in seen.clusters] == [1, 0, None]
+
+
+def test_the_host_that_writes_in_a_cluster_is_named_with_those_that_stand_by() -> None:
+    first, second = Member("a", "vm-a", 1, ready=True), Member("b", "vm-b", 2, ready=True)
+    processes = Members([first, second], assign([first, second], 1))
+    seen = view(orange=replace(HOME, processes=processes), grape=facts(OrderRecord(EPOCH, 95)), lemon="it is down")
+    assert [(each.active, each.standbys) for each in seen.clusters] == [("vm-a", ("vm-b",)), (None, ()), (None, ())]
+    assert "vm-a writes, vm-b stands by" in page(seen, fresh=True)
 
 
 def samples(page: bytes) -> dict[str, list[float]]:
