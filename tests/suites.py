@@ -119,8 +119,8 @@ SUITES = (
     _suite("bench", 12, 2, "the benchmarks' own tests", *TWO_FILES_AT_ONCE, busy=0.6),
     _suite(
         "faults",
-        20,
-        5,
+        28,
+        6,
         "every process and connection killed, cut and stopped; takes --seed N and --soak MINUTES",
     ),
     _suite(
