@@ -58,7 +58,7 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
                 tell = functools.partial(problems.note, STANDBY)
                 member = membership(destination, settings.replicator, number, tell)
                 run = Composition(settings, source, destination, jvm, stopping, bound, newest, audit, problems, member)
-                async with status_server(settings, bound, newest, audit, problems.open):
+                async with status_server(settings, bound, newest, audit, problems.open, member):
                     await run.run()
 
 

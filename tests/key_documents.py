@@ -71,6 +71,7 @@ def status() -> Snapshot:
         states=(_STATE,),
         excluded=(("other", "why"),),
         groups_unknown=_FAULT,
+        replicators_unknown=_FAULT,
     )
 
 

@@ -28,6 +28,7 @@ from appliance.program import DOCTOR, DOCTOR_ELSEWHERE, PROGRAM
 from appliance.settings.values import Route, Settings
 from appliance.status.model.messages import problems, remarks
 from appliance.status.model.snapshot import LinkState, Snapshot
+from appliance.status.model.state_words import replicators
 from appliance.status.model.topic_status import TopicStatus, total
 
 _LINES_MAX = 20
@@ -128,6 +129,7 @@ class LinkPages:
                 "problems": troubles[:_LINES_MAX],
                 "more_problems": max(0, len(troubles) - _LINES_MAX),
                 "remarks": remarks(snapshot)[:_LINES_MAX],
+                "replicators": replicators(snapshot.replicators, snapshot.replicators_unknown),
                 "lanes": lanes[:PAGE_SIZE],
                 "more_lanes": max(0, len(lanes) - PAGE_SIZE),
             }

@@ -236,6 +236,7 @@ destination | topic replicator-registry | Create, Describe, Read, Write, Describ
 destination, and to fail back the source | topic replicator-producers | Describe, Read, Write | producers
 destination | with MM2_FORMATS=yes topics | Create, Describe, Read, Write | mirrors
 destination | with ACLS_SYNC=yes the cluster | Alter | destination: ACLs
+destination | group replicator-<SOURCE_CLUSTER_ID> | Read | destination: standby
 destination | transactional ids that begin with | Describe, Write | destination: transactions
 """
 

@@ -192,6 +192,7 @@ STEPS: tuple[Step[DestinationVm], ...] = (
     Step("destination: transactions", "destination: create", lambda vm: vm.copies.transactions(), _ANSWER),
     Step("destination: positions topic", "destination: broker ids", lambda vm: vm.copies.positions(), _ANSWER),
     Step("destination: groups", "destination: broker ids", lambda vm: vm.groups.write(), _ANSWER, _GROUPS),
+    Step("destination: standby", "destination: broker ids", lambda vm: vm.groups.standby(), _ANSWER),
     Step("destination: ACLs", "destination: broker ids", lambda vm: vm.acls.write(), _ANSWER, _ACLS),
     Step("SQL", SETTINGS, DestinationVm.sql, "see what Java printed, and docs/run/transform.md", _SQL),
 )

@@ -32,11 +32,14 @@ from appliance.kafka.client.groups import Group, list_groups
 from appliance.kafka.client.topics import NewTopic
 from appliance.kafka.client.transactions import Producer, try_partitions
 from appliance.kafka.protocol.metadata import Partition
+from appliance.link.client.membership import members
 from appliance.link.model.copied_acls import principal_of
 from appliance.link.model.naming import Naming
+from appliance.link.model.standby import Members
 from appliance.link.model.topic_configs import offsets_topic, positions_topic
 from appliance.listing import some
 from appliance.settings.values import Settings
+from appliance.status.model.state_words import replicators
 
 _DENIED = "AUTHORIZATION_FAILED"
 
@@ -82,6 +85,7 @@ class GroupRights:
         self._source = source
         self._destination = destination
         self._settings = settings.groups
+        self._link, self._standbys = settings.replicator, settings.engine.standbys
         self._nobodys = Naming.of(settings).doctors_id
 
     async def read(self) -> Finding:
@@ -99,11 +103,18 @@ class GroupRights:
             return failed(f"refused: {some(refused)}", f"permit {whom(self._destination)} READ on these groups")
         return passed(f"{len(self.groups):,} may be committed") if self.groups else skipped("no group is known")
 
-    async def refused(self, cluster: KafkaCluster) -> list[str]:
-        """The groups whose offsets may not be committed in a cluster."""
+    async def standby(self) -> Finding:
+        """Check that a replicator may join the link's own group, which decides who copies; show its members."""
+        if await self.refused(self._destination, [self._link]):
+            remedy = f"permit {whom(self._destination)} READ on group {self._link}: without it no replicator stands by"
+            return (failed if self._standbys else warning)(f"refused: {self._link}", remedy)
+        return passed(replicators(await members(self._destination, self._link) or Members()))
+
+    async def refused(self, cluster: KafkaCluster, groups: Sequence[str] = ()) -> list[str]:
+        """The groups, or those of ``groups``, whose offsets may not be committed in a cluster."""
         node = next(iter((await cluster.metadata([])).brokers))
         nowhere = {Partition(self._nobodys, 0): Commit(0)}
-        failures = await commit_offsets(cluster, {Group(name, node): nowhere for name in self.groups})
+        failures = await commit_offsets(cluster, {Group(name, node): nowhere for name in groups or self.groups})
         return [name for name, error in failures.items() if getattr(error, "code", "") == f"GROUP_{_DENIED}"]
 
 

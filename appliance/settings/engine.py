@@ -86,6 +86,7 @@ class EngineSettings:
     spark_driver_memory: str = variable("SPARK_DRIVER_MEMORY", _memory, "512m").purpose(
         "Heap of the Spark driver's JVM, at least 470m."
     )
+    standbys: int = variable("REPLICATOR_STANDBYS", whole(0, 100), "0").purpose("Replicators that are to stand by.")
     monitoring: MonitoringSettings = MonitoringSettings()
 
     @property

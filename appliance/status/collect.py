@@ -15,6 +15,7 @@ from appliance.kafka.client.configs import cleanup_policy
 from appliance.kafka.client.offsets import Bound, list_offsets
 from appliance.kafka.protocol.metadata import UNKNOWN_EPOCH, Metadata, Partition
 from appliance.link.client.log_ends import EpochEnds, copy_logs
+from appliance.link.client.membership import members
 from appliance.link.client.source_rules import SourceRules
 from appliance.link.handle import Link
 from appliance.link.model.agreement import CopyLog
@@ -22,7 +23,8 @@ from appliance.link.model.checkpoint import Gap
 from appliance.link.model.copy_states import LINK, CopyState, StateRecord
 from appliance.link.model.link_check import PositionsTopic
 from appliance.link.model.position import Position
-from appliance.status.model.facts import DestinationFacts, Log, SourceFacts
+from appliance.link.model.standby import Members
+from appliance.status.model.facts import DestinationFacts, Log, Observation, SourceFacts
 from appliance.status.open_transactions import OpenTransactionWatch
 from appliance.status.tail import PositionsTail, newest_heartbeat
 
@@ -144,6 +146,7 @@ class DestinationFactsCollector:
         self._registry = link.registry
         self._open_transactions = OpenTransactionWatch(cluster)
         self._heartbeats = naming.heartbeats_topic if naming.mirror_formats else ""
+        self._members: Observation[Members] = Observation()
 
     async def collect(self) -> DestinationFacts:
         """Collect the facts."""
@@ -171,8 +174,14 @@ class DestinationFactsCollector:
             states = {LINK: StateRecord(LINK, CopyState.DELETED, deletion.since, deletion.deleted_by, deletion.why)}
         copies = await self._copies(metadata, positions)
         claims = dict(self._registry.ledger.claims)
+        try:
+            async with asyncio.timeout(_BROKER_SECONDS):
+                present = await members(self._cluster, self._naming.replicator)
+            self._members = Observation(present or self._members.facts)
+        except (ApplianceError, TimeoutError) as error:
+            self._members = Observation(self._members.facts, str(error) or "the group's coordinator does not answer")
         facts = metadata, topic, claims, positions, gaps, owners, of_lanes, heartbeat, states
-        return DestinationFacts(*facts, dict(self._tail.committed_at), copies)
+        return DestinationFacts(*facts, dict(self._tail.committed_at), copies, self._members)
 
     async def _copies(self, metadata: Metadata, positions: Mapping[Partition, Position]) -> dict[Partition, CopyLog]:
         """The logs of the copies, by source partition."""

@@ -14,6 +14,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from appliance.audit.model.progress import AuditProgress
 from appliance.clock import now_ms
 from appliance.groups.model.newest_groups import NewestGroups
+from appliance.link.client.membership import Membership
 from appliance.link.handle import Link
 from appliance.link.model.problems import Problems
 from appliance.runtime.background import in_background
@@ -35,12 +36,12 @@ _PARTITIONS_A_SECOND = 700
 
 @contextlib.asynccontextmanager
 async def status_server(
-    settings: Settings, bound: Bound, newest: NewestGroups, audit: AuditProgress, problems: Problems
+    settings: Settings, bound: Bound, newest: NewestGroups, audit: AuditProgress, problems: Problems, me: Membership
 ) -> AsyncIterator[None]:
     """Watch and serve while the block runs; ``problems`` are the replicator's open ones."""
 
     async def running() -> Running:
-        return Running(dict(problems))
+        return Running(dict(problems), stands_by=bool(me.assignment.active) and not me.active)
 
     async with Link.open(settings) as link:
         watcher = Watcher(link, settings, bound, newest, audit, running)

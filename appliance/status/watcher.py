@@ -73,17 +73,16 @@ class Watcher:
             both = await asyncio.gather(source, self._observe_destination())
             self._source_observed, self._destination_observed = both
         observed = self._source_observed, self._destination_observed
+        running = await self._running() if self._running else Running()
         snapshot = self._composed = Composer(self._settings, *observed, self._composed, now_ms()).snapshot()
         if self._bound is not None:
             snapshot = replace(snapshot, max_bytes_per_second=self._bound.bytes_per_second)
-        if self._audit is not None and self._audit.path:
+        if self._audit is not None and self._audit.path and not running.stands_by:
             snapshot = replace(snapshot, audit=self._of_audit(self._audit, snapshot.at))
-        if self._settings.groups.wanted:
+        if self._settings.groups.wanted and not (running.stands_by and self._group_sync is None):
             snapshot = await self._with_groups(snapshot)
-        if self._running is not None:
-            snapshot = with_running(snapshot, await self._running())
-        self.snapshot = snapshot
-        return snapshot
+        self.snapshot = with_running(snapshot, running)
+        return self.snapshot
 
     async def _observe_destination(self) -> Observation[DestinationFacts]:
         collecting, before = self._destination_collector.collect(), self._destination_observed

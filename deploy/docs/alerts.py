@@ -30,6 +30,7 @@ _MEANINGS = {
         "without scrapes."
     ),
     "KafkaReplicatorDeadLetters": "SQL in flight fails on records.",
+    "KafkaReplicatorStandbyMissing": "Fewer replicators stand by than `REPLICATOR_STANDBYS`, or nobody knows.",
     "KafkaReplicatorCommandUnfinished": "A topic is still `failing over`, `failing back` or `resetting`.",
     "KafkaReplicatorGroupsNotSynced": (
         "Groups are refused at the destination, or their offsets are unknown, or nobody can see them."

@@ -181,6 +181,16 @@ REPLICATOR_ALERTS = (
         "They are in the copy's dead-letter topic, each with the reason in its headers: docs/run/transform.md.",
     ),
     _warning(
+        "KafkaReplicatorStandbyMissing",
+        "kafka_replicator_standbys_wanted > 0 and on (job, instance) kafka_replicator_destination_reachable == 1 "
+        "unless on (job, instance) "
+        '(kafka_replicator_members{state="standing by"} >= on (job, instance) kafka_replicator_standbys_wanted)',
+        "2m",
+        f"Fewer replicators stand by than the {{{{ $value }}}} of REPLICATOR_STANDBYS, link {_LINK}.",
+        f"{_STATUS} shows those that are there, or why they are unknown. On the VM that is missing, run "
+        "`docker-compose up -d`. Copying goes on, but nobody takes over.",
+    ),
+    _warning(
         "KafkaReplicatorCommandUnfinished",
         'kafka_replicator_topic_state{state=~"failing over|failing back|resetting"} == 1',
         "30m",

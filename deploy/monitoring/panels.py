@@ -138,6 +138,15 @@ TOPICS_AND_LANES = (
     ),
     _table("Problems of the replicator, by age in seconds", "kafka_replicator_problem_seconds"),
     _series("Topics in each state", {"sum by (link, state) (kafka_replicator_topic_state)": "{{link}} {{state}}"}),
+    _series(
+        "Replicators of the link",
+        {
+            "max by (link, state) (kafka_replicator_members)": "{{link}} {{state}}",
+            "max by (link) (kafka_replicator_standbys_wanted) > 0": "{{link}} to stand by",
+            "max by (link) (kafka_replicator_activations_total)": "{{link}} became active",
+        },
+    ),
+    _table("Active replicators", "kafka_replicator_active_since_seconds * 1000", "dateTimeAsIso", value="since"),
     _table(
         "Owners of the lanes",
         "kafka_replicator_lane_owner_since_seconds * 1000",

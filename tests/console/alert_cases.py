@@ -197,6 +197,28 @@ CASES = (
         topic="orders",
     ),
     _case(
+        "KafkaReplicatorStandbyMissing",
+        {
+            f"kafka_replicator_standbys_wanted{{{REPLICATOR}}}": "1x40",
+            f'kafka_replicator_members{{state="standing by",{REPLICATOR}}}': "1x9 0x30",
+            f'kafka_replicator_members{{state="active",{REPLICATOR}}}': "1x40",
+            f"kafka_replicator_destination_reachable{{{REPLICATOR}}}": "1x40",
+        },
+        11,
+        12,
+        f"Fewer replicators stand by than the 1 of REPLICATOR_STANDBYS, link {ON_REPLICATOR}.",
+    ),
+    _case(
+        "KafkaReplicatorStandbyMissing",
+        {
+            f"kafka_replicator_standbys_wanted{{{REPLICATOR}}}": "0x9 1x30",
+            f"kafka_replicator_destination_reachable{{{REPLICATOR}}}": "1x40",
+        },
+        11,
+        12,
+        f"Fewer replicators stand by than the 1 of REPLICATOR_STANDBYS, link {ON_REPLICATOR}.",
+    ),
+    _case(
         "KafkaReplicatorCommandUnfinished",
         {f'kafka_replicator_topic_state{{topic="orders",state="resetting",{REPLICATOR}}}': "_x10 1x50"},
         39,

@@ -138,6 +138,7 @@ TOO_QUIET: Mapping[str, tuple[str, str]] = {
     "CommandUnfinished": ("|resetting", ""),
     "GroupsNotSynced": ("refused|unknown", "behind"),
     "AuditBehind": ("> 7200", "> 72000"),
+    "StandbyMissing": ("standing by", "active"),
 }
 """A part of each alert's condition, and another in its place that makes it miss a state that needs a person."""
 
@@ -159,5 +160,6 @@ TOO_LOUD: Mapping[str, tuple[str, str]] = {
     "CommandUnfinished": ("|resetting", "|resetting|active"),
     "GroupsNotSynced": ("> 0", ">= 0"),
     "AuditBehind": ("> 7200", "> 0"),
+    "StandbyMissing": ("standing by", "not ready"),
 }
 """The same that makes it fire when nobody is needed."""

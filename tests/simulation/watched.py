@@ -20,6 +20,7 @@ from tests.simulation.needs import Needs
 from tests.simulation.process import Replicator
 from tests.simulation.scrapes import EVERY, Console, on_virtual_time
 from tests.simulation.stopping import Stopped
+from tests.support.facts import MEMBERS
 
 _PRODUCER = 7
 _FOLLOWS_EVERY = 1.0
@@ -40,7 +41,8 @@ class Watched(Stopped):
         on_virtual_time(self.loop, patch)
         patch.setattr(fetcher, "_IDLE_WAIT", 5.0)  # fewer steps
         patch.setattr(service, "_PAUSE", 5.0)
-        engine = replace(self.settings.engine, on_gap=on_gap, discovery_seconds=10.0)
+        engine = replace(self.settings.engine, on_gap=on_gap, discovery_seconds=10.0, standbys=1)
+        self.destination.replicators = MEMBERS
         self.settings = replace(self.settings, engine=engine)
         with_groups = replace(self.settings, groups=replace(self.settings.groups, regex=".*"))
         self.console = Console(self.loop, self.fates, with_groups, self.source, self.destination)

@@ -24,7 +24,7 @@ from tests.simulation.brokers import NODES
 from tests.simulation.needs import LINK, Need
 from tests.simulation.stopping import STOPS
 from tests.simulation.watched import Watched
-from tests.support.facts import group
+from tests.support.facts import ACTIVE, MEMBERS, group
 
 Act = Callable[[Watched], Callable[[], None]]
 """It befalls a link until what it returns is called."""
@@ -292,6 +292,11 @@ def _audit(link: Watched) -> Callable[[], None]:
     return lambda: setattr(link.console.audit, "written_to", now_ms())
 
 
+def _no_standby(link: Watched) -> Callable[[], None]:
+    link.destination.replicators = replace(MEMBERS, members=[ACTIVE])
+    return lambda: setattr(link.destination, "replicators", MEMBERS)
+
+
 def _follow_remedies(link: Watched) -> None:
     """The operator runs the first command that is printed for each stopped partition."""
     for topic in link.snapshot().topics:
@@ -413,6 +418,7 @@ DIRECTED: dict[str, Play] = {
     "a group is unknown": _lasting(_both(_groups(group("a", 60, None)), _told(UNTOLD_GROUPS)), 13, 4),
     "nobody can see the groups": _lasting(_both(_groups_unseen, _told(UNTOLD_GROUPS)), 13, 4),
     "the audit table is not written": _lasting(_both(_audit, _told(("AuditBehind", LINK))), 20),
+    "a standby is missing": _lasting(_both(_no_standby, _told(("StandbyMissing", LINK))), 6),
     "faults heal": _well,
     **{f"a stop: {kind.name}": _stop(kind) for kind in STOPS},
 }

@@ -63,7 +63,8 @@ def permit_what_is_needed(on: Link) -> None:
     permit(on.orange, READER, kind.TOPIC, "replicator-orange.failback", *own)
     permit(on.orange, READER, kind.TRANSACTIONAL_ID, "replicator-orange.failback", op.WRITE, op.DESCRIBE)
     permit(on.grape, WRITER, kind.TOPIC, TOPIC, *own, op.ALTER_CONFIGS, op.ALTER)
-    permit(on.grape, WRITER, kind.GROUP, GROUP, op.READ)
+    for group in (GROUP, "replicator-orange"):
+        permit(on.grape, WRITER, kind.GROUP, group, op.READ)
     for topic in ("replicator-orange.positions", "replicator-orange.offsets", REGISTRY):
         permit(on.grape, WRITER, kind.TOPIC, topic, *own)
     for transactional_id in ("replicator-orange.", REGISTRY):

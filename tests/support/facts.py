@@ -14,6 +14,7 @@ from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.mirror_records import Heartbeat
 from appliance.link.model.position import Position
 from appliance.link.model.problems import Fault
+from appliance.link.model.standby import Assignment, Member, Members
 from appliance.link.model.translation import Translation, TranslationState
 from appliance.settings.parse import parse
 from appliance.settings.role import EVERY_ROLE
@@ -55,12 +56,18 @@ def positions_topic(lanes: int = 3, partitions: int = 3) -> PositionsTopic:
     )
 
 
+ACTIVE = Member("1a2b3c", "grape-vm", NOW - 70_000, "grape-vm-0", "0.3.0", ready=True)
+STANDBY = Member("4d5e6f", "grape-vm-2", NOW - 30_000, "grape-vm-2-0", "0.3.0", ready=True)
+HANDED_OVER = Assignment(3, ACTIVE.run, ACTIVE.host, ACTIVE.place, NOW - 60_000, "grape-vm-3", "grape-vm-3 was stopped")
+MEMBERS = Members([ACTIVE, STANDBY], HANDED_OVER)
+
 DESTINATION = DestinationFacts(
     metadata(Topic("payments.copy", COPY_ID, False, (1, 1))),
     positions_topic(),
     positions=COPIED_TO_THE_END,
     owners=(RUN, RUN, RUN),
     copies={Partition("payments", n): CopyLog(Partition("payments.copy", n), COPY_ID) for n in range(2)},
+    members=Observation(MEMBERS),
 )
 
 

@@ -7,6 +7,7 @@ import socket
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from kio.schema.errors import ErrorCode
 
@@ -24,6 +25,7 @@ from appliance.kafka.client.membership import (
     sync_group,
 )
 from appliance.kafka.protocol.answer import failure
+from appliance.link.client.retry import is_loading, retry_while_busy
 from appliance.link.model.standby import (
     HEARTBEAT_SECONDS,
     PROTOCOL,
@@ -256,6 +258,6 @@ async def members(cluster: Cluster, group: str) -> Members | None:
     Raises:
         ApplianceError: it does not answer, or the group must not be described.
     """
-    described = await describe_group(cluster, group)
+    described = await retry_while_busy(partial(describe_group, cluster, group), is_loading, _RETRY_SECONDS)
     settled = not described.members or any(words for words, _ in described.members)
     return members_of(described.members) if settled else None

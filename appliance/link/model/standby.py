@@ -12,6 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from appliance.output import printable
+
 PROTOCOL_TYPE = "kafka-cloud-replicator"
 PROTOCOL = "active-1"
 SESSION_SECONDS = 10.0
@@ -20,6 +22,9 @@ REBALANCE_SECONDS = 3.0
 """Time for all members to join again, and to take their assignment. One that died within that gets a new session."""
 HEARTBEAT_SECONDS = 0.3
 """Pause between heartbeats: a member learns so late of a change of the group."""
+STATES = ACTIVE, STANDS_BY, NOT_READY, LEAVING = "active", "standing by", "not ready", "leaving"
+_WORD_MAX, _NUMBER_MAX = 256, 253_402_300_799_999
+"""Bounds of what anybody with the right to join may say of a member: of a text, and of a time in milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,17 @@ class Members:
     def active(self) -> Member | None:
         """The member that copies."""
         return next((each for each in self.members if each.run == self.assignment.active), None)
+
+    def state(self, member: Member) -> str:
+        """The state of one of them, one of STATES."""
+        if member.run == self.assignment.active:
+            return ACTIVE
+        return LEAVING if member.leaving else STANDS_BY if member.ready else NOT_READY
+
+    def since(self, member: Member) -> int:
+        """The time since which it copies, or does not, in milliseconds."""
+        handed_over = member.host in (self.assignment.host, self.assignment.before)
+        return max(member.since, self.assignment.since) if handed_over else member.since
 
 
 def members_of(words: Collection[tuple[bytes, bytes]]) -> Members:
@@ -142,9 +158,16 @@ def _fields(kind: type[Member | Assignment], values: object) -> dict[str, Any] |
         if each.name in values:
             if not isinstance(values[each.name], expected.get(name, list)):
                 return None
-            known[each.name] = values[each.name]
+            known[each.name] = _bounded(values[each.name])
     return known if {"run", "host", "since"} <= known.keys() or kind is Assignment else None
 
 
+def _bounded(value: Any) -> Any:
+    """A text as it prints, or a number, within the bounds."""
+    if isinstance(value, str):
+        return printable(value[:_WORD_MAX])[:_WORD_MAX]
+    return min(max(value, 0), _NUMBER_MAX) if type(value) is int else value
+
+
 def _assignment(values: Mapping[str, Any]) -> Assignment:
-    return Assignment(**{**values, "members": tuple(map(str, values.get("members", ())))})
+    return Assignment(**{**values, "members": tuple(_bounded(str(each)) for each in values.get("members", ()))})

@@ -11,6 +11,7 @@ from appliance.link.model.link_check import link_fault
 from appliance.link.model.link_sql import SqlChange, newest_change
 from appliance.link.model.naming import Naming
 from appliance.link.model.replicas import discover, too_small
+from appliance.link.model.standby import Members
 from appliance.settings.values import ClusterSettings, Route, Settings
 from appliance.status.model.compose_partition import PartitionComposer, lasting
 from appliance.status.model.facts import DestinationFacts, Observation, SourceFacts
@@ -34,6 +35,8 @@ class Composer:
     def snapshot(self) -> Snapshot:
         """The snapshot of all that is known."""
         before, states = self.previous, self._states()
+        observed = self.destination.facts.members if self.destination.facts else Observation()
+        problem = self.destination.problem or observed.problem or ("" if observed.facts else "members come or go")
         return Snapshot(
             replicator=self.settings.replicator,
             at=self.now,
@@ -41,6 +44,9 @@ class Composer:
             destination=self._cluster(
                 self.settings.destination, self.destination.problem, before.destination if before else None
             ),
+            replicators=observed.facts or Members(),
+            replicators_unknown=lasting(problem, before.replicators_unknown if before else None, self.now),
+            standbys_wanted=self.settings.engine.standbys,
             lanes=tuple(self._lanes()),
             topics=tuple(self._topics()),
             stopped=lasting(self._link_fault(), before.stopped if before else None, self.now),

@@ -16,6 +16,7 @@ from appliance.link.model.copy_states import StateRecord
 from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.mirror_records import Heartbeat
 from appliance.link.model.problems import Fault
+from appliance.link.model.standby import Members
 from appliance.status.model.messages import problems, remarks, remedies, utc
 from appliance.status.model.snapshot import AuditStatus, ClusterStatus, LaneStatus, LinkState, Snapshot
 from appliance.status.model.topic_status import BlockingTransaction, PartitionStatus, TopicStatus
@@ -95,6 +96,17 @@ def _sql(change: SqlChange) -> Json:
     return {**sql, "salted": bool(change.sql.salt), "since": utc(change.since), "run": change.run}
 
 
+def _replicators(known: Members) -> Json:
+    """The members of the link's group, and the last hand-over; null before the first."""
+    now = known.assignment
+    hand_over = {"at": utc(now.since), "before": now.before, "reason": now.reason} if now.before else None
+    members = [
+        {"host": each.host, "state": known.state(each), "since": utc(known.since(each)), "release": each.release}
+        for each in known.members
+    ]
+    return {"members": members, "activations": now.number, "last_hand_over": hand_over}
+
+
 def _state(record: StateRecord) -> Json:
     """A state; null as its topic stands for the link."""
     subject = {"topic": record.topic or None, "state": record.state, "since": utc(record.since)}
@@ -119,6 +131,7 @@ _FORMS: Mapping[type, Callable[[Any], Json]] = {
     BlockingTransaction: lambda hold: {**_transaction(hold.transaction), "waiting": hold.waiting},
     Fault: _fault,
     Gap: _gap,
+    Members: _replicators,
     Heartbeat: lambda heartbeat: {"at": utc(heartbeat.at), "way_ms": heartbeat.way},
     OpenTransaction: _transaction,
     Owner: _owner,
@@ -159,4 +172,5 @@ def health(snapshot: Snapshot | None, now: int) -> tuple[bool, dict[str, object]
         stale = f"no snapshot since {utc(snapshot.at)}"
         return False, {"state": LinkState.UNKNOWN, "at": utc(snapshot.at), "troubles": [stale]}
     answer: dict[str, object] = {"state": snapshot.state, "at": utc(snapshot.at), "troubles": problems(snapshot)}
-    return snapshot.state.well, answer
+    answer["stands_by"] = snapshot.stands_by
+    return snapshot.state.well or (snapshot.stands_by and snapshot.state is not LinkState.UNKNOWN), answer

@@ -14,8 +14,22 @@ from appliance.link.model.copy_states import States
 from appliance.link.model.link_check import PositionsTopic
 from appliance.link.model.mirror_records import Heartbeat
 from appliance.link.model.position import Position
+from appliance.link.model.standby import Members
 
 _Facts_co = TypeVar("_Facts_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation(Generic[_Facts_co]):
+    """The newest facts, if any; ``problem`` is the reason that they are old, empty if they are current."""
+
+    facts: _Facts_co | None = None
+    problem: str = ""
+
+    @property
+    def now(self) -> _Facts_co | None:
+        """The facts, unless they are old."""
+        return None if self.problem else self.facts
 
 
 class Log(NamedTuple):
@@ -61,7 +75,8 @@ class DestinationFacts:
     ``topic`` is the positions topic, None as long as there is none; ``claims`` names the link of each copy.
     ``heartbeat`` is the newest from the source, None if the link writes none. ``states`` are those of the link and of
     topics in the first lane. ``committed_at`` is the time at which a partition's position was committed, in
-    milliseconds by the destination's clock. ``copies`` are the logs of the copies, by source partition.
+    milliseconds by the destination's clock. ``copies`` are the logs of the copies, by source partition. ``members`` are
+    the link's replicators.
     """
 
     metadata: Metadata
@@ -75,16 +90,4 @@ class DestinationFacts:
     states: States = field(default_factory=dict)
     committed_at: Mapping[Partition, int] = field(default_factory=dict)
     copies: Mapping[Partition, CopyLog] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Observation(Generic[_Facts_co]):
-    """A cluster's newest facts, if any; ``problem`` is the reason that they are old, empty if they are current."""
-
-    facts: _Facts_co | None = None
-    problem: str = ""
-
-    @property
-    def now(self) -> _Facts_co | None:
-        """The facts, unless they are old."""
-        return None if self.problem else self.facts
+    members: Observation[Members] = field(default_factory=Observation)

@@ -11,6 +11,7 @@ from appliance.link.model.problems import Fault, has_a_view, is_beside
 from appliance.link.model.stops import Remedy, Stop, StopKind
 from appliance.listing import counted, number, some
 from appliance.status.model.snapshot import ClusterStatus, LinkState, Snapshot
+from appliance.status.model.state_words import replicators
 from appliance.status.model.topic_status import BlockingTransaction, PartitionStatus, TopicStatus
 
 _NAMED = 5
@@ -23,7 +24,7 @@ Subject = ClusterStatus | Snapshot | TopicStatus | PartitionStatus
 
 
 def problems(snapshot: Snapshot) -> list[str]:
-    """The problems that need an operator; empty when the state is healthy."""
+    """The problems that need an operator."""
     return [problem for _, problem in problems_by_subject(snapshot)]
 
 
@@ -57,6 +58,9 @@ def problems_by_subject(snapshot: Snapshot) -> Iterator[tuple[Subject, str]]:
         yield snapshot, f"{subject}: {LinkState.FAILING} since {utc(fault.since)}: {fault.reason}"
     if snapshot.state is LinkState.NOTHING_MATCHES:
         yield snapshot, f"{snapshot.replicator}: {snapshot.chosen_by} {_NOTHING_MATCHES}"
+    if snapshot.standby_missing and both_answer:
+        present = replicators(snapshot.replicators, snapshot.replicators_unknown)
+        yield snapshot, f"standby: REPLICATOR_STANDBYS={snapshot.standbys_wanted}: {present}"
 
 
 def _why(partition: PartitionStatus, snapshot: Snapshot) -> str:

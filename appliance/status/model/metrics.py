@@ -9,6 +9,7 @@ from prometheus_client.registry import Collector
 
 from appliance.groups.model.group_plan import GroupState
 from appliance.link.model.problems import has_a_view
+from appliance.link.model.standby import STATES
 from appliance.metrics import METRICS, Kind, counter, gauge
 from appliance.output import printable
 from appliance.status.model.snapshot import Snapshot
@@ -63,6 +64,7 @@ class SnapshotCollector(Collector):
         yield gauge("kafka_replicator_destination_reachable", not snapshot.destination.unknown)
         yield gauge("kafka_replicator_max_bytes_per_second", snapshot.max_bytes_per_second)
         yield from _of_state(snapshot)
+        yield from _of_members(snapshot)
         if snapshot.heartbeat is not None:
             yield gauge("kafka_replicator_heartbeat_timestamp_seconds", snapshot.heartbeat.at / 1000)
             yield gauge("kafka_replicator_heartbeat_milliseconds", snapshot.heartbeat.way)
@@ -82,6 +84,18 @@ def _of_state(snapshot: Snapshot) -> Iterator[Metric]:
         if not has_a_view(subject):
             problems.add_metric((subject,), max(0, snapshot.at - fault.since) / 1000)
     yield from (states, problems)
+
+
+def _of_members(snapshot: Snapshot) -> Iterator[Metric]:
+    yield gauge("kafka_replicator_standbys_wanted", snapshot.standbys_wanted)
+    if snapshot.replicators_unknown is None:
+        known, states = snapshot.replicators, [*map(snapshot.replicators.state, snapshot.replicators.members)]
+        members, since = gauge("kafka_replicator_members"), gauge("kafka_replicator_active_since_seconds")
+        for state in STATES:
+            members.add_metric((state,), states.count(state))
+        if known.active:
+            since.add_metric((known.active.host,), known.assignment.since / 1000)
+        yield from (members, since, counter("kafka_replicator_activations_total", known.assignment.number))
 
 
 def _of_topics(snapshot: Snapshot) -> Iterator[Metric]:

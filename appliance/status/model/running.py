@@ -11,6 +11,8 @@ from appliance.status.model.snapshot import Snapshot
 from appliance.status.model.topic_status import PartitionStatus, Reached, TopicStatus
 from appliance.timestamps import milliseconds
 
+_STANDS_BY = "this VM's replicator stands by, and knows its own alone: see the VM whose replicator copies"
+
 
 @dataclass(frozen=True, slots=True)
 class Running:
@@ -22,6 +24,7 @@ class Running:
     problems: Problems = field(default_factory=dict)
     behind: Mapping[Partition, int] = field(default_factory=dict)
     unknown: str = ""
+    stands_by: bool = False
 
 
 def read_running(document: Mapping[str, Any]) -> Running:
@@ -35,13 +38,15 @@ def read_running(document: Mapping[str, Any]) -> Running:
         for each in topic["partitions"]
         if each["behind_since"]
     }
-    return Running(problems, behind)
+    return Running(problems, behind, stands_by=bool(document.get("stands_by")))
 
 
 def with_running(snapshot: Snapshot, running: Running) -> Snapshot:
     """The snapshot with that; a topic that cannot be copied as things are is a stopped one."""
     topics = tuple(_topic(topic, running, snapshot.at) for topic in snapshot.topics)
-    return replace(snapshot, topics=topics, problems=running.problems, problems_unknown=running.unknown)
+    unknown, stands_by = running.unknown, running.stands_by
+    known = replace(snapshot, topics=topics, problems=running.problems, stands_by=stands_by)
+    return replace(known, problems_unknown=_STANDS_BY if stands_by else unknown)
 
 
 def _topic(topic: TopicStatus, running: Running, at: int) -> TopicStatus:

@@ -12,6 +12,7 @@ from appliance.link.model.copy_states import CopyState, StateRecord
 from appliance.link.model.link_sql import SqlChange
 from appliance.link.model.mirror_records import Heartbeat
 from appliance.link.model.problems import Fault, Problems, has_a_view, persistent
+from appliance.link.model.standby import STANDS_BY, Members
 from appliance.settings.values import Side
 from appliance.status.model.topic_status import HIDDEN, STUCK_MS, PartitionStatus, TopicStatus
 
@@ -86,6 +87,8 @@ class Snapshot:
     not copied though their names match, each with the reason; empty while the source does not answer. ``sql`` is the
     newest change of the link's SQL, None if there never was any. ``audit`` is the table that this replicator writes.
     ``problems`` are those of the running replicator; ``problems_unknown`` is the reason that they are not known.
+    ``stands_by`` is true if this VM's replicator does. ``replicators`` are the link's as last seen, and the reason in
+    ``replicators_unknown`` says that they are out of date; ``standbys_wanted`` of them are to stand by.
     ``chosen_by`` is the setting that chooses the link's topics;
     ``chosen`` are the only topics that it shows, if they were chosen; ``others`` are the last commits of the others.
     """
@@ -97,6 +100,10 @@ class Snapshot:
     problems_unknown: str = field(default="", metadata={"followed_by": ("remarks",)})
     source: ClusterStatus
     destination: ClusterStatus
+    stands_by: bool = False
+    replicators: Members = field(default_factory=Members)
+    replicators_unknown: Fault | None = None
+    standbys_wanted: int = 0
     max_bytes_per_second: int = 0
     heartbeat: Heartbeat | None = None
     sql: SqlChange | None = None
@@ -139,6 +146,12 @@ class Snapshot:
         bound, tasks = self.max_bytes_per_second, len({lane.owner.worker for lane in self.lanes if lane.owner}) or 1
         turn = _LEADERS * max(_TURN_MS, 1000 * _TURN_BYTES * tasks // bound) if bound else 0
         return {each: since for each, since in waited.items() if self.at - since >= STUCK_MS + turns[since] * turn}
+
+    @property
+    def standby_missing(self) -> bool:
+        """True if fewer replicators stand by than are to, or nobody knows."""
+        states = [] if self.replicators_unknown else [*map(self.replicators.state, self.replicators.members)]
+        return states.count(STANDS_BY) < self.standbys_wanted
 
     @property
     def passing(self) -> Problems:

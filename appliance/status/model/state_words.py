@@ -1,11 +1,14 @@
-"""The states of topics and partitions in words, the worst first: in one on the page, a few at the terminal."""
+"""The states of topics and partitions in words, the worst first, and the replicators in a line."""
 
 from collections.abc import Sequence
 
 from appliance.link.model.copy_states import CopyState
-from appliance.listing import number
+from appliance.link.model.problems import Fault
+from appliance.link.model.standby import Members
+from appliance.listing import number, some
 from appliance.status.model.snapshot import LinkState
 from appliance.status.model.topic_status import PartitionStatus, TopicStatus
+from appliance.timestamps import utc
 
 HELD, GONE = "held", "gone"
 AT_TERMINAL = {HELD: "held by a transaction", GONE: "no longer copied"}
@@ -68,6 +71,16 @@ def topic_summary(topic: TopicStatus) -> str:
     }
     words = (f"{number(count)} {state}" for state, count in counts.items() if count)
     return ", ".join(words) or _progress(topic.lag_records)
+
+
+def replicators(known: Members, unknown: Fault | None = None) -> str:
+    """The link's replicators in one line, with the last hand-over; ``unknown`` is the reason that it is old."""
+    now = known.assignment
+    said = some(sorted(f"{known.state(m)}: {m.host} since {utc(known.since(m) / 1000)}" for m in known.members), 5)
+    said += f"; last hand-over from {now.before}: {now.reason}" if now.before else ""
+    if unknown:
+        return f"unknown since {utc(unknown.since / 1000)} who copies: {unknown.reason}{said and f'; last seen {said}'}"
+    return said or "no replicator is a member of the link's group"
 
 
 def _progress(lag: int | None) -> str:

@@ -12,6 +12,7 @@ from appliance.status.model.state_words import (
     AT_TERMINAL,
     partition_state,
     partition_states,
+    replicators,
     severity,
     topic_state,
     topic_summary,
@@ -34,6 +35,8 @@ def _parts(snapshot: Snapshot) -> Iterator[RenderableType]:
     for cluster in (snapshot.source, snapshot.destination):
         if not cluster.unknown:
             yield cell(f"{cluster_name(cluster)}: answers")
+    if not snapshot.destination.unknown:
+        yield cell(replicators(snapshot.replicators, snapshot.replicators_unknown))
     if snapshot.max_bytes_per_second:
         yield cell(f"bounded at {number(snapshot.max_bytes_per_second)} bytes/s")
     if snapshot.heartbeat:

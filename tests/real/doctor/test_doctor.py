@@ -48,7 +48,8 @@ LIMITED = {
 POSITIONS = "replicator-orange.positions"
 OFFSETS = "replicator-orange.offsets"
 TRIAL = "replicator-orange.doctor.internal"
-BACK = "replicator-orange.failback-grape"
+LINK = "replicator-orange"
+BACK = f"{LINK}.failback-grape"
 FAILBACK = f"{BACK}.positions, {BACK}.offsets"
 DIVERGED = "replicator-orange.orders.diverged"
 DOMAIN, OTHER_DOMAIN = "orange.vpc.example", "melon.vpc.example"
@@ -89,6 +90,7 @@ def permit_what_is_needed(on: Link) -> None:
         permit(on.grape, WRITER, kind.TOPIC, own, op.CREATE, op.READ, op.WRITE, op.DESCRIBE_CONFIGS)
     permit(on.grape, WRITER, kind.TOPIC, REGISTRY, op.CREATE, op.READ, op.WRITE, op.DESCRIBE_CONFIGS)
     permit(on.grape, WRITER, kind.TOPIC, TRIAL, op.CREATE, op.READ, op.WRITE, op.DESCRIBE_CONFIGS, op.DELETE)
+    permit(on.grape, WRITER, kind.GROUP, LINK, op.READ)
     for transactional_id in ("replicator-orange.", REGISTRY):
         permit(on.grape, WRITER, kind.TRANSACTIONAL_ID, transactional_id, op.WRITE, op.DESCRIBE)
 
@@ -182,7 +184,7 @@ async def test_the_command_prints_a_table_or_json_and_its_exit_code_is_0_for_a_w
         assert (await whole.wait(PATIENCE), await broken.wait(PATIENCE)) == (0, 1)
         answer = json.loads("\n".join(lines(whole)))
         table = "\n".join(lines(broken))
-    assert (answer["side"], answer["well"], len(answer["steps"])) == ("destination", True, 25)
+    assert (answer["side"], answer["well"], len(answer["steps"])) == ("destination", True, 26)
     assert {"step", "verdict", "seconds", "detail", "change"} == set(answer["steps"][0])
     assert "the path fails at: tunnel port" in table
     assert "start `appliance source` on this VM" in table
@@ -317,6 +319,16 @@ async def test_rights_that_the_destination_does_not_give_are_named(
         report = await examined(path)
     assert_breaks_at(report, step, prefix, "permit DESTINATION_API_KEY=WRITER ")
     assert operation.name in finding(report, step).remedy
+
+
+@pytest.mark.parametrize(("standbys", "verdict"), [("0", Verdict.WARNING), ("1", Verdict.FAILED)])
+async def test_without_the_right_to_the_links_group_the_step_names_it_and_fails_only_where_a_standby_is_wanted(
+    path: Link, standbys: str, verdict: Verdict
+) -> None:
+    with denied(path.grape, WRITER, ResourceType.GROUP, LINK, AclOperation.READ):
+        found = finding(await examined(path, REPLICATOR_STANDBYS=standbys), "destination: standby")
+    assert found.verdict is verdict
+    assert f"permit DESTINATION_API_KEY=WRITER READ on group {LINK}:" in found.remedy
 
 
 async def test_a_copy_that_may_not_be_described_is_told_by_the_doctor_and_by_the_replicator(path: Link) -> None:

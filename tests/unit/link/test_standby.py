@@ -114,3 +114,13 @@ def test_the_members_of_a_group_are_shown_with_the_newest_assignment() -> None:
     assert list(shown.members) == [A, B]
     assert shown.active == B
     assert members_of([]).active is None
+
+
+def test_what_a_member_says_is_a_short_text_that_prints_and_a_time_that_exists() -> None:  # invariant P
+    said = json.dumps({"run": "r", "host": "vm\x1b[2J\u202e\n" + "x" * 1_000_000, "since": 10**300, "place": "p"})
+    member = decode_member(said.encode())
+    assert member is not None
+    assert (member.host.isprintable(), len(member.host), member.since) == (True, 256, 253_402_300_799_999)
+    assignment = decode_assignment(json.dumps({"active": "r", "reason": "\r" * 999, "since": -1}).encode())
+    assert assignment is not None
+    assert (assignment.reason.isprintable(), len(assignment.reason), assignment.since) == (True, 256, 0)

@@ -56,7 +56,8 @@ def test_the_published_keys_are_these_in_this_order() -> None:
     read = json.loads(json.dumps(document(complete())))
     assert " ".join(read) == (
         "replicator at state stopped troubles problems problems_unknown remarks source destination "
-        "max_bytes_per_second heartbeat sql audit states progress lanes topics excluded groups_unknown groups"
+        "stands_by replicators replicators_unknown standbys_wanted max_bytes_per_second heartbeat sql audit "
+        "states progress lanes topics excluded groups_unknown groups"
     )
     (topic,) = read["topics"]
     assert " ".join(topic) == (
@@ -146,7 +147,8 @@ def test_the_audit_table_is_there_with_its_lag_and_the_reason_that_it_is_not_wri
 
 
 def test_a_link_that_copies_is_healthy() -> None:
-    assert health(snapshot(), NOW) == (True, {"state": "copied", "at": "2027-01-15T08:00:00.000Z", "troubles": []})
+    answer = {"state": "copied", "at": "2027-01-15T08:00:00.000Z", "troubles": [], "stands_by": False}
+    assert health(snapshot(), NOW) == (True, answer)
 
 
 def test_a_silent_cluster_and_a_stopped_partition_are_not_healthy_and_say_why() -> None:

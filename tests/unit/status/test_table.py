@@ -13,10 +13,17 @@ from appliance.link.model.mirror_records import Heartbeat
 from appliance.link.model.problems import Fault
 from appliance.status.model.facts import DestinationFacts, Log, SourceFacts
 from appliance.status.model.snapshot import Snapshot
-from appliance.status.model.state_words import partition_state, partition_states, topic_state, topic_summary
+from appliance.status.model.state_words import (
+    partition_state,
+    partition_states,
+    replicators,
+    topic_state,
+    topic_summary,
+)
 from appliance.status.model.table import rendered
 from tests.support.facts import (
     DESTINATION,
+    MEMBERS,
     NOW,
     PAYMENTS,
     RUN,
@@ -49,10 +56,11 @@ def test_the_first_lines_say_the_state_both_clusters_and_who_has_which_lanes() -
     other = Owner("4d5e6f", "worker", "other-vm", NOW)
     owned = replace(DESTINATION, topic=positions_topic(4, 4), owners=(RUN, RUN, other, None))
     text = printed(snapshot(destination=owned))
-    assert text.splitlines()[:6] == [
+    assert text.splitlines()[:7] == [
         "replicator-orange: copied at 2027-01-15T08:00:00.000Z",
         "source cluster orange: answers",
         "destination cluster grape: answers",
+        replicators(MEMBERS),
         "lanes 0 to 1: run 1a2b3c on grape-vm since 2027-01-15T07:59:00.000Z",
         "lane 2: run 4d5e6f on other-vm since 2027-01-15T08:00:00.000Z",
         "lane 3: nobody has taken it yet",
