@@ -3,6 +3,7 @@
 import os
 import re
 import secrets
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from appliance.settings.role import Role
 from appliance.settings.values import Route, Settings
 from deploy.prepare.checks import container_faults, port_conflicts, unused_variables
 from deploy.prepare.compose_env import EnvFile, prepared_env
-from deploy.prepare.vm import container_user, resolver
+from deploy.prepare.vm import container_user, host_name, resolver
 from deploy.render.compose import COMPOSE_FILE, DESTINATION_VM, DIRECT_VM, ORDER_VM, RenderedFile, rendered, unit_file
 from deploy.render.container import SALT, SERVICES
 from deploy.render.vm import PortMapping, Vm, bridge, port_mappings
@@ -64,7 +65,8 @@ def prepare(folder: Path, env_file: Path, role: Role, process: Mapping[str, str]
     environment, _ = with_one_topic(load(env_file, process))
     user, group = container_user()
     cores, salt = os.cpu_count() or 1, _salt(folder, role)
-    vm = Vm(user, group, cores, folder.resolve(), resolver(), salt, is_roots=os.geteuid() == 0)
+    is_roots, name = os.geteuid() == 0, host_name(socket.gethostname())
+    vm = Vm(user, group, cores, folder.resolve(), resolver(), salt, is_roots, name)
     ports = port_mappings(environment, settings, role)
     faults = container_faults(settings, role, vm) + port_conflicts(folder, ports)
     try:

@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,11 @@ _DNS_PORT = 53
 def container_user() -> tuple[int, int]:
     """User and group of the containers: the preparing user's, or the image's own for root."""
     return (os.geteuid(), os.getegid()) if os.geteuid() else (IMAGE_USER, IMAGE_USER)
+
+
+def host_name(own: str) -> str:
+    """The VM's name as a container may have it: the first label, of letters, digits and hyphens."""
+    return re.sub(r"[^a-zA-Z0-9-]+", "-", own.partition(".")[0]).strip("-")[:63]
 
 
 def resolver() -> Target | None:

@@ -131,6 +131,7 @@ def _compose(
         build=not settings.image,
         image=settings.image or f"kafka-cloud-replicator:{_tag(settings.tunnel.link)}",
         user=f"{vm.user}:{vm.group}",
+        host_name=vm.name,
         directory=DIRECTORY,
         bridge=bridge(settings.tunnel.link, role),
         tunnel_memory=limits.tunnel_memory(connections),

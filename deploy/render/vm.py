@@ -22,7 +22,8 @@ class Vm:
     user's, or the image's for root. ``cores`` is the VM's number of cores. ``folder`` is the link's own, as an absolute
     path. ``resolver`` is the VM's DNS server at the address that a container reaches, or None. ``salt`` goes into the
     published digests of files with secrets, so that nobody can test guesses on them. ``is_roots`` says that root
-    prepares it: any user may have the number of the image's.
+    prepares it: any user may have the number of the image's. ``name`` is the VM's host name, as the link's other VMs
+    and its status show it.
     """
 
     user: int
@@ -32,6 +33,7 @@ class Vm:
     resolver: Target | None
     salt: str
     is_roots: bool = False
+    name: str = ""
 
 
 CONSOLE_PORT = 8080

@@ -43,7 +43,7 @@ OPTIONS: dict[str, tuple[str, Mapping[str, Any]]] = {
     "source, no policy": ("source", {"networkPolicy": {"enabled": False}}),
     "source, a port of the system": ("source", {"settings": {"TUNNEL_PORT": 443}}),
     "destination": ("destination", {}),
-    "destination, everything": ("destination", EVERYTHING),
+    "destination, everything": ("destination", EVERYTHING | {"replicator": {"replicas": 2}}),
     "destination, executors": ("destination", {"executors": {"enabled": True, "cores": 2}}),
     "destination, executors, any user": ("destination", ANY_USER | {"executors": {"enabled": True}}),
     "destination, any user": ("destination", ANY_USER),

@@ -61,6 +61,18 @@ initContainers:
 spec:
   {{- include "kcr.pod" . | nindent 2 }}
   automountServiceAccountToken: false
+  {{- if not .Values.affinity }}
+  affinity:
+    podAntiAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution:
+        - weight: 100
+          podAffinityTerm:
+            topologyKey: kubernetes.io/hostname
+            labelSelector:
+              matchLabels:
+                {{- include "kcr.selector" . | nindent 16 }}
+                app.kubernetes.io/component: destination
+  {{- end }}
   # The replicator has 30 s to end its open transactions, and Java; then the gateway drains.
   terminationGracePeriodSeconds: 45
   {{- include "kcr.destinationNetwork" . | trim | nindent 2 }}

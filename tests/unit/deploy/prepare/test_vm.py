@@ -1,6 +1,6 @@
 import pytest
 
-from deploy.prepare.vm import nameservers
+from deploy.prepare.vm import host_name, nameservers
 
 
 @pytest.mark.parametrize(
@@ -16,3 +16,11 @@ from deploy.prepare.vm import nameservers
 )
 def test_the_vms_dns_servers_are_those_that_a_container_reaches(text: str, found: list[str]) -> None:
     assert [str(server) for server in nameservers(text)] == found
+
+
+@pytest.mark.parametrize(
+    ("own", "name"),
+    [("grape-vm-2", "grape-vm-2"), ("vm.grape.example", "vm"), ("my_vm--", "my-vm"), ("é", ""), ("x" * 99, "x" * 63)],
+)
+def test_a_host_name_is_one_that_a_container_may_have(own: str, name: str) -> None:
+    assert host_name(own) == name

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from appliance.settings.env_file import assignment
 from appliance.settings.role import Role, Side
 from appliance.settings.variables import TABLE
-from deploy.render.compose import COMPOSE_FILE, DESTINATION_VM, SOURCE_VM, unit_file
+from deploy.render.compose import COMPOSE_FILE, DESTINATION_VM, DIRECT_VM, SOURCE_VM, unit_file
 from deploy.render.vm import IMAGE_USER, link_address
 from tests.support.authority import Authority, page_files
 from tests.support.authority import replace as replace_file
@@ -121,6 +121,13 @@ def test_the_replicator_is_in_the_gateways_network_whose_resolver_is_the_shim() 
     assert both["replicator"]["network_mode"] == "service:gateway"
     assert "ports" not in both["replicator"]
     assert both["gateway"]["sysctls"] == {"net.ipv4.ip_unprivileged_port_start": 0}
+
+
+def test_containers_of_a_destination_vm_have_its_name_by_which_status_shows_it() -> None:
+    vm = replace(VM, name="grape-vm-2")
+    assert services(DESTINATION_VM, vm)["gateway"]["hostname"] == "grape-vm-2"
+    assert services(DIRECT_VM, vm, SOURCE_ROUTE="direct")["replicator"]["hostname"] == "grape-vm-2"
+    assert "hostname" not in services(DESTINATION_VM)["gateway"]
 
 
 def test_no_addresses_of_dockers_are_fixed_and_each_end_of_each_link_has_a_bridge_of_its_own() -> None:
