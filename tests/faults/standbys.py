@@ -19,13 +19,10 @@ from tests.faults.run import Run
 from tests.faults.supervised import Supervised
 from tests.support.leaders import elect_preferred_leaders
 
-Scenario = Callable[["Standing", random.Random], AbstractAsyncContextManager[None]]
-
 
 @dataclass(slots=True)
 class Standing:
-    """The replicators of a run's link: ``run.replicator`` is the active one; ``active`` are the hosts that were, up to
-    now."""
+    """The replicators of a run's link: ``run.replicator`` is the active one, ``active`` has the hosts that were."""
 
     run: Run
     others: list[Supervised] = field(default_factory=list)
@@ -242,7 +239,7 @@ async def active_cut_off(run: Run, _: random.Random) -> AsyncIterator[None]:
     """The active one does not reach the destination until another copies; back again it stands by."""
     async with standing_by(run) as standing:
         away = run.replicator
-        with cut_off(run, [away]):
+        with cut_off(run, away):
             await standing.hands_over()
         await standing.are_ready(standing.all)
         yield
@@ -255,8 +252,8 @@ def both_cut_off(first_back: int) -> Callable[[Run, random.Random], AbstractAsyn
     async def inject(run: Run, _: random.Random) -> AsyncIterator[None]:
         async with standing_by(run) as standing:
             first, second = standing.all if first_back == 0 else reversed(standing.all)
-            with cut_off(run, [second]):
-                with cut_off(run, [first]):
+            with cut_off(run, second):
+                with cut_off(run, first):
                     await standing.is_empty()
                 await standing.is_active(first.host.name)
             await standing.are_ready(standing.all)
@@ -266,17 +263,15 @@ def both_cut_off(first_back: int) -> Callable[[Run, random.Random], AbstractAsyn
 
 
 @contextlib.contextmanager
-def cut_off(run: Run, replicators: Sequence[Supervised]) -> Iterator[None]:
-    """Within the block nothing passes between these and the destination's brokers, and neither end is told."""
+def cut_off(run: Run, replicator: Supervised) -> Iterator[None]:
+    """Within the block nothing passes between it and the destination's brokers, and neither end is told."""
     for proxy in run.network.before_brokers:
-        for each in replicators:
-            proxy.silence(each.host.address)
+        proxy.silence(replicator.host.address)
     try:
         yield
     finally:
         for proxy in run.network.before_brokers:
-            for each in replicators:
-                proxy.hear(each.host.address)
+            proxy.hear(replicator.host.address)
 
 
 @contextlib.asynccontextmanager
@@ -284,17 +279,16 @@ async def started_at_once(run: Run, _: random.Random) -> AsyncIterator[None]:
     """Two replicators start where none is: one of them copies."""
     await run.replicator.release()
     await run.replicator.process.stop()
-    rivals = [run.supervised(), run.supervised()]
-    run.replicator, other = rivals
+    run.replicator, other = rivals = [run.supervised(), run.supervised()]
     standing = Standing(run, [other])
     for rival in rivals:
         await rival.start()
     try:
-        found: list[str] = []
+        found = [""]
 
         async def assigned() -> bool:
-            found[:] = [each["host"] for each in [(await standing.group()).assignment] if "host" in each]
-            return found[0] in [rival.host.name for rival in rivals] if found else False
+            found[:] = [(await standing.group()).assignment.get("host", "")]
+            return found[0] in [rival.host.name for rival in rivals]
 
         await run.until(assigned, "copy, or stand by")
         standing.active = found
