@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TypeVar
 
 from kio.schema.errors import ErrorCode
 
-from appliance.clock import now_ms
+from appliance.clock import loop_seconds, now_ms
 from appliance.errors import ApplianceError, BrokerRefused, TimedOut, raise_first
 from appliance.grouping import grouped
 from appliance.kafka.client.cluster import KafkaCluster
@@ -23,12 +24,14 @@ from appliance.link.model.checkpoint import Gap
 from appliance.link.model.copy_states import LINK, CopyState, StateRecord
 from appliance.link.model.link_check import PositionsTopic
 from appliance.link.model.position import Position
-from appliance.link.model.standby import Members
+from appliance.link.model.standby import REBALANCE_SECONDS, SESSION_SECONDS, Members
 from appliance.status.model.facts import DestinationFacts, Log, Observation, SourceFacts
 from appliance.status.open_transactions import OpenTransactionWatch
 from appliance.status.tail import PositionsTail, newest_heartbeat
 
 _BROKER_SECONDS = 5.0
+_CHANGE_SECONDS = SESSION_SECONDS + REBALANCE_SECONDS
+"""Longest time for which members come and go after a single event; what was seen before is outdated then."""
 
 _Led = TypeVar("_Led")
 _Answer = TypeVar("_Answer")
@@ -147,6 +150,7 @@ class DestinationFactsCollector:
         self._open_transactions = OpenTransactionWatch(cluster)
         self._heartbeats = naming.heartbeats_topic if naming.mirror_formats else ""
         self._members: Observation[Members] = Observation()
+        self._members_at = -math.inf
 
     async def collect(self) -> DestinationFacts:
         """Collect the facts."""
@@ -177,7 +181,10 @@ class DestinationFactsCollector:
         try:
             async with asyncio.timeout(_BROKER_SECONDS):
                 present = await members(self._cluster, self._naming.replicator)
-            self._members = Observation(present or self._members.facts)
+            if present:
+                self._members, self._members_at = Observation(present), loop_seconds()
+            elif loop_seconds() > self._members_at + _CHANGE_SECONDS:
+                self._members = Observation(self._members.facts, "members come and go")
         except (ApplianceError, TimeoutError) as error:
             self._members = Observation(self._members.facts, str(error) or "the group's coordinator does not answer")
         facts = metadata, topic, claims, positions, gaps, owners, of_lanes, heartbeat, states

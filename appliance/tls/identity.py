@@ -90,12 +90,12 @@ class Identity:
         self._choices = [LinkTls(tokens, self._context(each), _leaf(each)) for tokens, each in choices]
         self._newest = self._choices[0].tokens
         self._peer_certificate: bytes | None = None
-        self._twins: list[Identity] = []
+        self._ends: list[Identity] = [self]
 
     def twin(self) -> "Identity":
         """The same for another server, which may have the other secret; it is renewed with this one."""
         twin = copy.copy(self)
-        self._twins.append(twin)
+        self._ends.append(twin)
         return twin
 
     @classmethod
@@ -127,7 +127,7 @@ class Identity:
 
     def peer_days_left(self) -> float | None:
         """Days until the certificate that a peer showed last is no longer valid; None before the first."""
-        shown = [each._peer_certificate for each in (self, *self._twins) if each._peer_certificate]
+        shown = [each._peer_certificate for each in self._ends if each._peer_certificate]
         return min((days_left(x509.load_der_x509_certificate(each), utc_now()) for each in shown), default=None)
 
     @property
@@ -142,7 +142,7 @@ class Identity:
             SettingsError: TLS does not take them; then everything is as before.
         """
         context, leaf = self._context(credentials), _leaf(credentials)
-        for end in (self, *self._twins):
+        for end in self._ends:
             end._choices = [replace(each, context=context, certificate=leaf) for each in end._choices]
 
     def refused(self, keys: LinkTls) -> None:
@@ -155,7 +155,8 @@ class Identity:
         """Both ends accepted each other with ``keys``: if that is the new secret, drop the previous one."""
         if self.accepts_previous and keys.tokens is self._newest:
             self._choices = [each for each in self._choices if each.tokens is self._newest]
-            log.info("the other end has the new SHARED_SECRET: remove SHARED_SECRET_PREVIOUS", extra={"fields": {}})
+            if not any(each.accepts_previous for each in self._ends):
+                log.info("the other end has the new SHARED_SECRET: remove SHARED_SECRET_PREVIOUS", extra={"fields": {}})
 
     def check(self, certificate: bytes | None) -> None:
         """Accept the peer's certificate (DER), whose signature TLS has verified, or raise.

@@ -28,17 +28,19 @@ from appliance.errors import (
     SettingsError,
     SshUnreachable,
     TargetRefused,
+    TimedOut,
     Unreachable,
 )
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
 from appliance.tls.identity import CLOCK_REMEDY, REMEDY, SILENCE_REMEDY, Identity
+from appliance.tunnel.dialler import TargetFailed
 from appliance.tunnel.limits.connection_limit import FD_REMEDY, ConnectionLimit
 from appliance.tunnel.limits.counters import Counters, Refusal
 from appliance.tunnel.model.connect import Timeouts
 from appliance.tunnel.model.servers import HEAD_START, POLL_SECONDS, SILENCE_SECONDS, Condition, in_order
 from appliance.tunnel.outage_log import OutageLog
-from appliance.tunnel.source_vm import Away, SourceVm, TargetFailed
+from appliance.tunnel.source_vm import Away, SourceVm
 from appliance.tunnel.stream.channel import Channel
 from appliance.tunnel.stream.listen import Connections, Listener, listen
 from appliance.tunnel.stream.relay import relay
@@ -76,7 +78,7 @@ _SERVER_LINES = (
     (IdentityRefused, f"tunnel refused, the two VMs do not accept each other: {REMEDY}"),
     (PeerError, "tunnel refused, what answers is not the tunnel server: check SOURCE_SIDE_TUNNEL_IP and TUNNEL_PORT"),
     (OutOfDescriptors, FD_REMEDY),
-    (Draining, "tunnel server is being stopped: connections wait for it, or go through another source VM"),
+    (Draining, "tunnel server is being stopped: new connections go through another source VM, or wait for it"),
     (
         Unreachable,
         "tunnel server unreachable: check SOURCE_SIDE_TUNNEL_IP and TUNNEL_PORT, that the source VM is up, "
@@ -136,13 +138,24 @@ class TunnelClient:
 
     async def watch(self) -> None:
         """Poll the source VMs until cancelled, if there are several."""
-        await asyncio.gather(*(self._watch(each) for each in self.vms if self._settings.others))
+        async with asyncio.TaskGroup() as polling:
+            for vm in self.vms if self._settings.others else ():
+                polling.create_task(self._watch(vm), name=f"polls of {vm.name}")
 
     async def _watch(self, vm: SourceVm) -> None:
         while True:
             with contextlib.suppress(ApplianceError), self._recorded(vm):
-                await vm.status(SILENCE_SECONDS)
+                await self._poll(vm)
             await asyncio.sleep(POLL_SECONDS)
+
+    async def _poll(self, vm: SourceVm) -> None:
+        due = loop_seconds() + SILENCE_SECONDS + POLL_SECONDS
+        try:
+            await vm.status(SILENCE_SECONDS)
+        except TimedOut as error:
+            if loop_seconds() > due:
+                raise Away("this process stood still: the answer may have come") from error
+            raise
 
     async def drain(self, seconds: float) -> None:
         """Close every endpoint, wait ``seconds`` for open connections to end, then reset the rest."""
@@ -183,9 +196,10 @@ class TunnelClient:
 
     async def _reach(self, target: Target) -> "_Reached":
         """A source VM, and its channel to ``target``; if there is none, the reason is logged and counted."""
-        vms = in_order(self.vms, loop_seconds(), spread=self._settings.spread)
+        vms = in_order(self.vms, loop_seconds, spread=self._settings.spread)
+        tries = ((each.head_start, self._try(each, target, admitted=not each.usable)) if each else None for each in vms)
         try:
-            reached = await _first_of(self._try(each, target, admitted=not each.usable) for each in vms)
+            reached = await _first_of(tries)
         except Away:
             self.counters.refused[Refusal.AWAY] += 1
             raise
@@ -200,12 +214,16 @@ class TunnelClient:
         return reached
 
     async def _try(self, vm: SourceVm, target: Target, *, admitted: bool) -> "_Reached":
+        began = loop_seconds()
         with self._recorded(vm):
-            return vm, await vm.connect(target, admitted=admitted)
+            channel = await vm.connect(target, admitted=admitted)
+            vm.connected(loop_seconds() - began)
+            return vm, channel
 
     @contextlib.contextmanager
     def _recorded(self, vm: SourceVm) -> Iterator[None]:
         """Record the outcome of a try, also of one that ends unexpectedly: else it would be waited for forever."""
+        began = loop_seconds()
         try:
             yield
         except Away:
@@ -214,15 +232,18 @@ class TunnelClient:
             self._succeeded(vm)
             raise
         except ApplianceError as error:
-            self._failed(vm, error)
+            self._failed(vm, error, began)
+            raise
+        except asyncio.CancelledError:
+            vm.given_up(loop_seconds())
             raise
         except BaseException:
             vm.pause(loop_seconds())
             raise
         self._succeeded(vm)
 
-    def _failed(self, vm: SourceVm, error: ApplianceError) -> None:
-        lost = vm.failed(error, loop_seconds(), epoch_seconds())
+    def _failed(self, vm: SourceVm, error: ApplianceError, began: float) -> None:
+        lost = vm.failed(error, began, loop_seconds(), epoch_seconds())
         self._servers.failed(vm.name, error)
         if not any(each.usable for each in self.vms):
             self.counters.server_fault = str(error)
@@ -241,17 +262,22 @@ class TunnelClient:
 _Reached = tuple[SourceVm, TlsChannel]
 
 
-async def _first_of(tries: Iterator[Coroutine[None, None, _Reached]]) -> _Reached:
+async def _first_of(tries: "Iterator[tuple[float, Coroutine[None, None, _Reached]] | None]") -> _Reached:
     """What is reached first; the others are given up. If all fail, the last failure is raised.
 
-    The next try begins when one has failed, or ``HEAD_START`` after the last began.
+    The next try begins when one has failed, or the head start of the last one is over. While none is admitted, the
+    next one is asked for again, as long as another one runs.
     """
     running: set[asyncio.Task[_Reached]] = set()
     failure: BaseException = Away("no source VM is tried now")
     try:
-        while (work := next(tries, None)) or running:
-            running |= {asyncio.create_task(work, name="try of a source VM")} if work else set()
-            await asyncio.wait(running, timeout=HEAD_START if work else None, return_when=asyncio.FIRST_COMPLETED)
+        for following in itertools.chain(tries, itertools.repeat((None, None))):
+            seconds, work = following or (HEAD_START, None)
+            if work:
+                running.add(asyncio.create_task(work, name="try of a source VM"))
+            if not running:
+                raise failure
+            await asyncio.wait(running, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             for task in [each for each in running if each.done()]:
                 running.remove(task)
                 if not (error := task.exception()):

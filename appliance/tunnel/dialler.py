@@ -5,7 +5,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from appliance.clock import deadline
-from appliance.errors import PeerError
+from appliance.errors import ApplianceError, Draining, PeerError, TargetRefused
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
 from appliance.tunnel.model.connect import STATUS, STATUS_SIZE_MAX, Answer, ConnectClient, Timeouts
@@ -13,6 +13,14 @@ from appliance.tunnel.stream.channel import Channel
 from appliance.tunnel.stream.tcp_channel import TcpChannel, dial
 
 _Kind = TypeVar("_Kind", bound=TcpChannel)
+
+
+class TargetFailed(ApplianceError):
+    """The server has answered that it does not reach the target, or has no place."""
+
+    def __init__(self, failure: ApplianceError) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
 
 
 class Dialler(Protocol):
@@ -78,12 +86,14 @@ async def request_status(channel: Channel, seconds: float) -> bytes:
 
     Raises:
         TargetRefused: the server is of an older release.
-        ApplianceError: as ``request_target``; the server refuses for another reason.
+        Draining: it is being stopped.
+        TargetFailed: it refuses for another reason.
+        ApplianceError: as ``request_target``.
     """
     answer = await request_target(channel, STATUS, seconds)
     failure = answer.error()
     if failure:
-        raise failure
+        raise failure if isinstance(failure, TargetRefused | Draining) else TargetFailed(failure)
     document = bytearray()
     while received := await channel.receive():
         document += received

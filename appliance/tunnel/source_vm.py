@@ -9,7 +9,7 @@ from appliance.errors import ApplianceError, Draining, IdentityRefused, Unreacha
 from appliance.settings.target import Target
 from appliance.settings.values import TunnelSettings
 from appliance.tls.identity import Identity
-from appliance.tunnel.dialler import dialler, request_status, request_target
+from appliance.tunnel.dialler import TargetFailed, dialler, request_status, request_target
 from appliance.tunnel.limits.pending_handshakes import HANDSHAKES_AT_ONCE
 from appliance.tunnel.model.connect import Timeouts
 from appliance.tunnel.model.servers import Server
@@ -19,14 +19,6 @@ from appliance.tunnel.stream.tls_channel import TlsChannel, client_channel
 
 class Away(Unreachable):
     """No try is admitted now."""
-
-
-class TargetFailed(ApplianceError):
-    """The server has answered that it does not reach the target."""
-
-    def __init__(self, failure: ApplianceError) -> None:
-        super().__init__(str(failure))
-        self.failure = failure
 
 
 class SourceVm(Server):

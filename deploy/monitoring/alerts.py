@@ -238,7 +238,7 @@ TUNNEL_ALERTS = (
         "kafka_tunnel_source_vm_well == 0 and ignoring (server) kafka_tunnel_server_reachable == 1",
         "2m",
         f"The source VM at {{{{ $labels.server }}}} is not well, and another one carries, link {_LINK}.",
-        "Nothing waits, but no VM stands in for the one that carries. On that VM, look at `docker-compose ps`, and run "
+        "Nothing waits, but one VM fewer could stand in. On that VM, look at `docker-compose ps`, and run "
         "`docker-compose run --rm doctor`. /status of the destination VM's end has its condition and the reason.",
     ),
     _critical(

@@ -125,9 +125,11 @@ def _between_the_vms(tunnel: TunnelSettings, of_all: TunnelSettings) -> Iterator
             server, inside = _numbered(number, "source VM", "source_vm", ssh.host), ssh.port
             reason = "the source VM's SSH server, which carries the tunnel"
         else:
-            clients = (Peer("bastion", "bastion_inside", "CIDR_OF_THE_BASTION_INSIDE"),)
             bastions = list(dict.fromkeys(each.ssh.login.server for each in of_all.of_each_vm if each.ssh))
             server = _numbered(bastions.index(ssh), "bastion", "bastion", ssh.host)
+            inner = f"_{bastions.index(ssh) + 1}" if bastions.index(ssh) else ""
+            name = f"bastion {ssh.host}" if len(bastions) > 1 else "bastion"
+            clients = (Peer(name, f"bastion_inside{inner}", f"CIDR_OF_THE_BASTION_INSIDE{inner}"),)
             reason = "the tunnel, which comes by way of the bastion"
     yield from (Rule(Side.SOURCE, True, client, inside, inside, True, reason) for client in clients)
     yield Rule(Side.DESTINATION, False, server, outside, outside, True, reason)
@@ -139,6 +141,7 @@ def ready(form: str, settings: Settings, machine: str) -> str:
     ``nftables`` is the firewall of a VM itself, so it gets the rules of ``machine`` only.
     """
     needed = [rule for rule in rules(settings) if form != "nftables" or rule.machine == machine]
+    own_sshd = {vm.ssh.login.server.port for vm in settings.tunnel.of_each_vm if vm.ssh and vm.by_own_sshd}
     return filled(
         f"firewall/{form}.j2",
         link=settings.tunnel.link,
@@ -150,7 +153,7 @@ def ready(form: str, settings: Settings, machine: str) -> str:
         machines=list(dict.fromkeys(rule.machine for rule in needed)),
         peers=list(dict.fromkeys(rule.peer for rule in needed)),
         inbound=[rule for rule in needed if rule.inbound],
-        published=[rule for rule in needed if rule.inbound and not settings.tunnel.by_own_sshd],
+        published=[rule for rule in needed if rule.inbound and rule.first not in own_sshd],
         outbound=[rule for rule in needed if not rule.inbound],
     )
 

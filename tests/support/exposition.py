@@ -31,7 +31,7 @@ def source_vms(*faults: str) -> list[Server]:
     vms = [Server(f"203.0.113.{7 + number}:15060", lambda: 0.5) for number in range(1 + len(faults))]
     vms[0].succeeded(NOW)
     for vm, fault in zip(vms[1:], faults, strict=True):
-        vm.failed(Unreachable(fault), 0.0, NOW)
+        vm.failed(Unreachable(fault), 0.0, 0.0, NOW)
     return vms
 
 

@@ -43,15 +43,17 @@ def destination_document(
     now: float,
 ) -> Json:
     """The destination VM's end; ``endpoints`` are the addresses of the brokers that have one."""
-    fault = numbers.server_fault
+    fault, tunnel, vms = numbers.server_fault, process.settings, process.counters.servers
+    pairs = zip(tunnel.of_each_vm, vms, strict=False)
+    carrying = next((vm for vm, health in pairs if health.usable), tunnel)
     reached = None if fault is None else not fault
     return {
         **_end(process, keys, health, now),
-        "server": {**_address(process.settings.server), "reached": reached, "fault": fault or None},
+        "server": {**_address(carrying.server), "reached": reached, "fault": fault or None},
         "source_vms": [
             Json(server=each.name, condition=each.condition, connections=len(each.carried), fault=each.fault or None)
             | Json(since=utc(each.since) if each.since else None)
-            for each in process.counters.servers
+            for each in vms
         ],
         "endpoints": [
             {"address": address, "port": broker.port, "broker": str(broker)} for broker, address in endpoints.items()

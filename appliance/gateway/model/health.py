@@ -14,6 +14,7 @@ from appliance.settings.values import Side
 from appliance.tls.identity import DAYS_WARNING, RENEWAL_REMEDY
 from appliance.tunnel.limits.counters import Counters
 from appliance.tunnel.model.allowlist import why_refused
+from appliance.tunnel.model.servers import Condition
 
 STALE_SECONDS = 30.0
 """Oldest metadata that counts as current, in seconds."""
@@ -95,7 +96,8 @@ def _tunnel(counters: Counters, keys: Keys) -> Answer:
 
 def _remarks(keys: Keys, counters: Counters) -> list[str]:
     """Tasks of the operator for the next days, and the source VMs for which another one stands in."""
-    away = [] if counters.server_fault else [each for each in counters.servers if each.fault]
+    well = any(each.condition is Condition.WELL for each in counters.servers)
+    away = [each for each in counters.servers if each.fault] if well else []
     remarks = [f"the source VM at {each.name} is {each.condition}, another one carries: {each.fault}" for each in away]
     if keys.days_left < DAYS_WARNING:
         remarks.append(f"this VM's certificate ends in {math.floor(keys.days_left)} days: {RENEWAL_REMEDY}")

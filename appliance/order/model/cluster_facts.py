@@ -8,7 +8,7 @@ from appliance.kafka.protocol.metadata import NOWHERE, Partition, is_another
 from appliance.link.model.checkpoint import Gap
 from appliance.link.model.layout import Layout
 from appliance.link.model.order import Epoch, HiddenLog, OrderRecord, Origin, Promise
-from appliance.link.model.standby import Members
+from appliance.link.model.standby import STANDS_BY, Members
 from appliance.link.model.topic_configs import BEATS_KEPT_MS
 from appliance.logs.model.span import Span
 from appliance.order.model.beats import Beat
@@ -62,7 +62,7 @@ def compose(facts: Mapping[str, ClusterFacts | str], now: int, *, single: bool) 
 def _cluster(name: str, facts: ClusterFacts, now: int) -> ClusterView:
     promised = max((each.epoch for each in facts.promises if each), default=None)
     there = facts.processes or Members()
-    standbys = tuple(each.host for each in there.members if each != there.active)
+    standbys = tuple(each.host for each in there.members if there.state(each) == STANDS_BY)
     host = there.active.host if there.active else None
     return ClusterView(name, None, promised, len(facts.gaps), _heard(facts.beats, now), host, standbys)
 

@@ -73,9 +73,10 @@ def test_each_source_vms_own_sshd_and_each_bastion_has_a_rule() -> None:
         ("destination", "to", "source VM b.example", "2222", True),
     ]
     bastions = link(**PAIRS, TUNNEL_SSH="ann@192.0.2.22:22,ann@192.0.2.23:22")
-    assert opened(bastions)[:3] == [
-        ("source", "from", "bastion", "15060", True),
+    assert opened(bastions)[:4] == [
+        ("source", "from", "bastion 192.0.2.22", "15060", True),
         ("destination", "to", "bastion 192.0.2.22", "22", True),
+        ("source", "from", "bastion 192.0.2.23", "15060", True),
         ("destination", "to", "bastion 192.0.2.23", "22", True),
     ]
     assert len(opened(link(**PAIRS, TUNNEL_SSH="ann@192.0.2.22:22"))) == 4
