@@ -160,10 +160,17 @@ def configure(cluster: Cluster, topic: str, **configs: str | None) -> None:
 
 
 def configuration(cluster: Cluster, topic: str) -> dict[str, str]:
-    """The settings of the topic itself."""
-    admin = administrator(cluster)
-    (described,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
-    entries = described.result(PATIENCE).values()
+    """The settings of the topic itself, of which a broker may not know yet."""
+    admin, deadline = administrator(cluster), time.monotonic() + PATIENCE
+    while True:
+        (described,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
+        try:
+            entries = described.result(PATIENCE).values()
+            break
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
     return {entry.name: entry.value for entry in entries if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value}
 
 

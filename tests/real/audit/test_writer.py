@@ -221,11 +221,10 @@ async def test_positions_that_are_deleted_before_they_are_read_have_rows_that_co
             await engine.copy_all()
         own = in_order(await write_all(pair, table, engine))
     assert_tiled(own, 0)
-    assert [(row["kind"], row["source_from"], row["source_to"], row["records"]) for row in own[3:]] == [
-        ("unaudited", 30, 60, 0),
-        ("unaudited", 60, 70, 0),
-        ("copied", 70, 80, 10),
-    ]
+    shown = [(row["kind"], row["source_from"], row["source_to"], row["records"]) for row in own[3:]]
+    copied = [row[1:] for row in shown if row[0] == "copied"]  # the records may have come in two batches
+    assert shown[: -len(copied)] == [("unaudited", 30, 60, 0), ("unaudited", 60, 70, 0)]
+    assert (copied[0][0], copied[-1][1], sum(row[2] for row in copied)) == (70, 80, 10)
 
 
 async def test_an_operators_move_is_a_row_of_its_own(pair: Pair, tmp_path: Path) -> None:
