@@ -34,14 +34,14 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
     """Run the replicator with its console. Java, the slowest part, starts while the rest is imported."""
     from appliance.settings.engine import Bound
     from appliance.spark.passed_conf import passed_conf, secrets_of
-    from appliance.spark.tempdir import place, tempdir
+    from appliance.spark.tempdir import tempdir
 
     def bytes_per_second() -> int:
         return read_settings(parsed.env_file, Role.REPLICATOR, os.environ).engine.max_bytes_per_second
 
     passed = passed_conf(parsed.conf, frozenset(secrets_of(settings)))
     bound = Bound(settings.engine.max_bytes_per_second, bytes_per_second)
-    with tempdir(settings.replicator) as directory, place(settings.replicator) as number:
+    with tempdir(settings.replicator) as directory:
         async with _java(settings, parsed.env_file.absolute(), directory, passed) as (settings, jvm):
             from appliance.audit.model.progress import AuditProgress
             from appliance.clock import now_ms
@@ -56,7 +56,7 @@ async def _run_replicator(settings: Settings, parsed: argparse.Namespace, stoppi
             newest, audit, problems = NewestGroups(), AuditProgress(settings.audit.path), ProblemLog(clock=now_ms)
             async with source_cluster(settings) as source, destination_cluster(settings) as destination:
                 tell = functools.partial(problems.note, STANDBY)
-                member = membership(destination, settings.replicator, number, tell)
+                member = membership(destination, settings.replicator, directory.name, tell)
                 run = Composition(settings, source, destination, jvm, stopping, bound, newest, audit, problems, member)
                 async with status_server(settings, bound, newest, audit, problems.open, member):
                     await run.run()

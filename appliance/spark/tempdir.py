@@ -18,36 +18,31 @@ _PLACES = 100
 
 @contextlib.contextmanager
 def tempdir(name: str) -> Iterator[Path]:
-    """Make a new directory, and remove those of dead processes."""
+    """Make a new directory, and remove those of dead processes.
+
+    Its name ends with the lowest number that no live process of that name has: a process that is started again has the
+    number of its predecessor.
+    """
     for directory in Path(tempfile.gettempdir()).glob(f"{name}-*"):
         with contextlib.suppress(OSError), _locked(directory):
             shutil.rmtree(directory)
     # It gets its final name once it is locked.
     hidden = Path(tempfile.mkdtemp(prefix=f".{name}-"))
     with _locked(hidden):
-        directory = hidden.rename(hidden.with_name(hidden.name.removeprefix(".")))
+        directory = _numbered(hidden, name)
         try:
             yield directory
         finally:
             shutil.rmtree(directory, ignore_errors=True)
 
 
-@contextlib.contextmanager
-def place(name: str) -> Iterator[int]:
-    """The lowest number that no other live process of that name has on this machine, while the block runs.
-
-    A process that is started again has the number of its predecessor.
-    """
-    with contextlib.ExitStack() as stack:
-        for number in range(_PLACES):
-            file = Path(tempfile.gettempdir(), f".{name}.place-{number}")
-            with contextlib.suppress(OSError):
-                descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-                stack.callback(os.close, descriptor)
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                yield number
-                return
-        yield os.getpid()
+def _numbered(hidden: Path, name: str) -> Path:
+    """The directory by its final name; no other one is replaced, since none is empty."""
+    (hidden / "lock").touch()
+    for number in range(_PLACES):
+        with contextlib.suppress(OSError):
+            return hidden.rename(hidden.with_name(f"{name}-{number}"))
+    return hidden.rename(hidden.with_name(hidden.name.removeprefix(".")))
 
 
 @contextlib.contextmanager

@@ -142,7 +142,7 @@ TOPICS_AND_LANES = (
         "Replicators of the link",
         {
             "max by (link, state) (kafka_replicator_members)": "{{link}} {{state}}",
-            "max by (link) (kafka_replicator_standbys_wanted) > 0": "{{link}} to stand by",
+            "max by (link) (kafka_replicator_standbys_wanted)": "{{link}} to stand by",
             "max by (link) (kafka_replicator_activations_total)": "{{link}} became active",
         },
     ),

@@ -33,8 +33,11 @@ def follow(link: Link) -> None:
     print(f"the page's commands took {time.monotonic() - began:.0f} s on both VMs")
 
 
-def run(link: Link, side: Side, command: str) -> str:
-    """Run a command of the page in the link's folder on a VM, with its Docker and a terminal; return the output."""
+def run(link: Link, side: Side, command: str, *codes: int) -> str:
+    """Run a command of the page in the link's folder on a VM, with its Docker and a terminal; return the output.
+
+    Its exit code must be 0, or one of ``codes``.
+    """
     folder, program = link.folder(side), link.folder(side) / command.split()[0]
     if command.startswith("bin/prepare"):
         # The scripts' own Python environment is made outside, where there is a network.
@@ -43,7 +46,9 @@ def run(link: Link, side: Side, command: str) -> str:
     # docker-compose wants a terminal, as the user has one.
     in_folder = f"cd {shlex.quote(str(folder))} && {command}"
     words = ("script", "--quiet", "--return", "--command", in_folder, "/dev/null")
-    return link.vpcs.machines[side.name].vm.say(*words, environment=environment)
+    outcome = link.vpcs.machines[side.name].vm.run(*words, environment=environment)
+    assert outcome.returncode in (0, *codes), outcome
+    return outcome.stdout.strip()
 
 
 def filled_in(template: str, variables: dict[str, str]) -> str:

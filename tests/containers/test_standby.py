@@ -85,5 +85,8 @@ async def test_the_drill_of_a_standby_is_carried_out_word_for_word(link: Link) -
 
 
 def said(vm: Link, commands: list[str]) -> str:
-    """The commands of a block of the page, entered on a VM; what they print, in one line."""
-    return " ".join(" ".join(run(vm, GRAPE, command) for command in commands).split())
+    """The commands of a block of the page, entered on a VM; what they print, in one line.
+
+    ``status`` may tell of a topic that another test has stopped.
+    """
+    return " ".join(" ".join(run(vm, GRAPE, command, 1) for command in commands).split())

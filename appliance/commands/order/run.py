@@ -35,7 +35,7 @@ from appliance.settings.engine import OnGap
 from appliance.settings.env_file import read_order
 from appliance.settings.order import OrderSettings, parse_order
 from appliance.settings.role import Role
-from appliance.spark.tempdir import place
+from appliance.spark.tempdir import tempdir
 
 log = logging.getLogger("appliance.replicator")
 
@@ -129,7 +129,7 @@ async def run_beside(
                 begins(process)
                 await process.run(ending)
 
-        at = stack.enter_context(place(f"{order.naming.replicator}-{settings.cluster}"))
+        at = stack.enter_context(tempdir(f"{order.naming.replicator}-{settings.cluster}")).name
         member = membership(clusters[settings.cluster], order.naming.replicator, at, partial(problems.note, STANDBY))
         dialled = asyncio.gather(*(each.metadata([]) for each in clusters.values()), return_exceptions=True)
         dialled.add_done_callback(lambda _: member.tell_ready())  # some may be down

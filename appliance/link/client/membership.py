@@ -245,10 +245,10 @@ class Membership:
         self._changed.set()
 
 
-def membership(cluster: Cluster, group: str, place: int, tell: Callable[[ApplianceError | None], None]) -> Membership:
-    """The membership of this process, the one with that number on this host."""
+def membership(cluster: Cluster, group: str, place: str, tell: Callable[[ApplianceError | None], None]) -> Membership:
+    """The membership of this process, the one with that ``place`` on this host."""
     host = socket.gethostname()
-    me = Member(uuid.uuid4().hex[:12], host, now_ms(), f"{host}-{place}", VERSION)
+    me = Member(uuid.uuid4().hex[:12], host, now_ms(), f"{host}/{place}", VERSION)
     return Membership(cluster, group, me, tell)
 
 

@@ -39,6 +39,14 @@ def test_directories_of_living_processes_and_of_others_are_left_alone(temporary:
         assert set(temporary.iterdir()) == {other, target, link, first, second}
 
 
+def test_a_process_has_the_lowest_number_that_is_free_and_the_next_one_takes_it_over(temporary: Path) -> None:
+    (temporary / "replicator-a-0").mkdir()  # a killed process has left it
+    with tempdir("replicator-a") as first, tempdir("replicator-a") as second:
+        assert [first.name, second.name] == ["replicator-a-0", "replicator-a-1"]
+    with tempdir("replicator-a") as again:
+        assert again.name == "replicator-a-0"
+
+
 def test_a_name_with_room_for_sockets_is_its_own_or_leads_there(temporary: Path) -> None:
     long = temporary / ("x" * 100)
     long.mkdir()
