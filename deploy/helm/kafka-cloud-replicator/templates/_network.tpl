@@ -3,7 +3,7 @@
 {{/* The CIDRs from which the other side dials the tunnel, as JSON. */}}
 {{- define "kcr.peers" -}}
 {{- $settings := include "kcr.settings" . | fromJson }}
-{{- $peers := .Values.networkPolicy.peers }}
+{{- $peers := .Values.networkPolicy.peers | default list }}
 {{- if not $peers }}
 {{- with $settings.DESTINATION_SIDE_TUNNEL_IP }}
 {{- range splitList "," . }}
@@ -11,7 +11,7 @@
 {{- end }}
 {{- end }}
 {{- end }}
-{{- $peers | default list | toJson }}
+{{- $peers | toJson }}
 {{- end }}
 
 {{/* The ports, as JSON, in a list of brokers `host:port` or of patterns `*.domain:first-last`. */}}
