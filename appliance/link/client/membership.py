@@ -90,6 +90,8 @@ class Membership:
     """Called with a fault of the coordinator, and with None after it."""
     assignment: Assignment = field(default_factory=Assignment)
     refused: ApplianceError | None = None
+    displaced: int = 0
+    """Number of short runs in a row that ended since another process had the lanes."""
     turned: float = 0.0
     """The time of the newest hand-over by the loop's clock."""
     _active: asyncio.Event = field(default_factory=asyncio.Event)

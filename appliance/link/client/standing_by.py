@@ -10,18 +10,23 @@ from appliance.runtime.background import unless_stopped
 
 _STEADY = 60.0
 """Length of a run, in seconds, after which one that is fenced is no sign of a process outside of the group."""
+_DISPLACED_MAX = 2
+"""Number of shorter runs in a row that were fenced, from which it is one."""
 
 
 async def goes_on(member: Membership, stopping: asyncio.Event, error: ApplianceError | None, began: float) -> bool:
     """True if the process stands by, or works again, after a run since ``began`` that ended with this error.
 
     A lane that another member has taken comes with an assignment of that member, which may be over already. One that
-    still goes to this process was outdated: a member has worked, and is gone.
+    still goes to this process was outdated: a member has worked, and is gone; or one that was cut off took a lane for a
+    moment. The second time in a row, a process outside of the group works.
     """
     if not isinstance(error, Fenced) or member.refused is not None:
         return error is None
     await unless_stopped(stopping, member.confirm())
-    return not member.active or member.turned > began or loop_seconds() >= began + _STEADY
+    explained = not member.active or member.turned > began or loop_seconds() >= began + _STEADY
+    member.displaced = 0 if explained else member.displaced + 1
+    return member.displaced < _DISPLACED_MAX
 
 
 async def while_active(

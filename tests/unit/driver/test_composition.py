@@ -44,7 +44,7 @@ class Alone:
     """The membership of a replicator that is the only one."""
 
     refused = None
-    active, turned = True, 0.0
+    active, turned, displaced = True, 0.0, 0
 
     def __init__(self) -> None:
         self.assigned, self.left = asyncio.Event(), asyncio.Event()
