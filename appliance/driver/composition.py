@@ -192,9 +192,7 @@ class Composition:
 
     async def _stand_by(self, began: float) -> None:
         """Go on as a standby after a run since ``began``, or begin another one; or end for the run's reason."""
-        if not await goes_on(self.membership, self.stopping, self.ending.error, began):
-            return
-        if self.stopping.is_set():
+        if not await goes_on(self.membership, self.stopping, self.ending.error, began) or self.stopping.is_set():
             return
         if self.settings.engine.in_a_cluster and not self.membership.active:
             self.ending.end(Fenced(f"{self.membership.assignment.host} copies now: Spark's executors are given back"))

@@ -263,7 +263,7 @@ _Reached = tuple[SourceVm, TlsChannel]
 
 
 async def _first_of(tries: "Iterator[tuple[float, Coroutine[None, None, _Reached]] | None]") -> _Reached:
-    """What is reached first; the others are given up. If all fail, the last failure is raised.
+    """The source VM that is reached first; the other tries are given up. If all fail, the last failure is raised.
 
     The next try begins when one has failed, or the head start of the last one is over. While none is admitted, the
     next one is asked for again, as long as another one runs.

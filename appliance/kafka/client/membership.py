@@ -29,7 +29,7 @@ _JOIN_SECONDS = 5.0
 
 
 class GroupProtocol(NamedTuple):
-    """What all members of a group have in common; the timeouts are in seconds."""
+    """The names and timeouts, in seconds, that all members of a group share."""
 
     group: str
     type: str
@@ -45,13 +45,6 @@ class Joined(NamedTuple):
     instance: str
     generation: int
     members: Mapping[str, bytes]
-
-
-class Described(NamedTuple):
-    """A group as its coordinator shows it: its state in the broker's words, the members' words, their assignments."""
-
-    state: str
-    members: Sequence[tuple[bytes, bytes]]
 
 
 async def coordinator_of(cluster: Cluster, group: str, purpose: str = "membership") -> Connection:
@@ -115,13 +108,11 @@ async def leave_group(coordinator: Connection, group: str, joined: Joined, timeo
     check(answer.error_code, f"leave group {group}")
 
 
-async def describe_group(cluster: Cluster, group: str) -> Described:
-    """A group as its coordinator shows it; while members come and go, it shows no words."""
+async def describe_group(cluster: Cluster, group: str) -> Sequence[tuple[bytes, bytes]]:
+    """The words and the assignment of each member, as the coordinator shows them: none while members come and go."""
     coordinator = await coordinator_of(cluster, group)
     request = DescribeGroupsRequest(groups=(GroupId(group),), include_authorized_operations=False)
     answer = await coordinator.call(request, DescribeGroupsResponse)
     (described,) = answer.groups
     check(described.error_code, f"describe group {group}")
-    return Described(
-        described.group_state, [(each.member_metadata, each.member_assignment) for each in described.members]
-    )
+    return [(each.member_metadata, each.member_assignment) for each in described.members]

@@ -261,5 +261,5 @@ async def members(cluster: Cluster, group: str) -> Members | None:
         ApplianceError: it does not answer, or the group must not be described.
     """
     described = await retry_while_busy(partial(describe_group, cluster, group), is_loading, _RETRY_SECONDS)
-    settled = not described.members or any(words for words, _ in described.members)
-    return members_of(described.members) if settled else None
+    settled = not described or any(words for words, _ in described)
+    return members_of(described) if settled else None
