@@ -191,11 +191,11 @@ async def active_killed_with_its_coordinator(run: Run, _: random.Random) -> Asyn
 
 
 @contextlib.asynccontextmanager
-async def active_paused(run: Run, _: random.Random) -> AsyncIterator[None]:
-    """The active one sleeps, perhaps within a transaction, until another copies; awake again it stands by."""
+async def asleep_until_another_copies(run: Run, pause: Callable[[Supervised], None]) -> AsyncIterator[None]:
+    """The active one is paused so until another copies; awake again it stands by."""
     async with standing_by(run) as standing:
         asleep = run.replicator
-        asleep.pause()
+        pause(asleep)
         try:
             await standing.hands_over()
         finally:
@@ -205,16 +205,16 @@ async def active_paused(run: Run, _: random.Random) -> AsyncIterator[None]:
 
 
 @contextlib.asynccontextmanager
+async def active_paused(run: Run, _: random.Random) -> AsyncIterator[None]:
+    """The active one sleeps, perhaps within a transaction, until another copies; awake again it stands by."""
+    async with asleep_until_another_copies(run, Supervised.pause):
+        yield
+
+
+@contextlib.asynccontextmanager
 async def active_driver_paused(run: Run, _: random.Random) -> AsyncIterator[None]:
     """Only the driver of the active one sleeps, so that its tasks copy on, until another has fenced their lanes."""
-    async with standing_by(run) as standing:
-        asleep = run.replicator
-        asleep.pause_alone()
-        try:
-            await standing.hands_over()
-        finally:
-            asleep.resume()
-        await standing.are_ready(standing.all)
+    async with asleep_until_another_copies(run, Supervised.pause_alone):
         yield
 
 
